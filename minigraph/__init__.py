@@ -1,0 +1,6 @@
+"""minigraph: agent graphs you can read. `from minigraph import Graph, START, END, run_graph`."""
+
+from .engine import END, START, Graph, GraphError, GraphState, Node, StateCollision, emit, run_graph
+
+__all__ = ["START", "END", "Graph", "Node", "GraphState", "run_graph", "emit", "GraphError", "StateCollision"]
+__version__ = "0.1.0"

@@ -1,0 +1,542 @@
+"""A graph runs by handing out tickets: a node that holds one runs as soon as no other can still arrive.
+
+    def hello(state):
+        return {"text": f"Hello {state['name']}"}
+
+    graph = Graph("hello").add_node("hello", hello).add_edge(START, "hello").add_edge("hello", END)
+    run_graph(graph, {"name": "Ada"})["text"]           # 'Hello Ada'
+
+The whole scheduler, in five sentences; the methods of Run stand below in their order:
+
+1. START puts a ticket on each of its targets.
+2. A node that holds a ticket runs as soon as no other ticket can still arrive: nothing active (holding a ticket, or
+   running) can reach, along forward edges, an in-edge of it that has not delivered. Running takes its tickets.
+3. When it has run, it puts a ticket on the target of each static edge, or on the targets its router names; a ticket
+   that goes backwards begins a new lap, and waits while anything below can still run without it.
+4. A node that fails puts a ticket on its on_error target; without one it hands failed tickets to every forward static
+   and router target, and a node that holds one does not run but hands it on.
+5. The run ends when no ticket is left, or a guard trips.
+
+shape.py is the graph, state.py the blackboard, past.py what came before what, crew.py who makes the calls.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import traceback
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Executor
+from contextvars import copy_context
+from typing import Any
+
+from . import clock as clocks
+from .crew import Crew, emit, here
+from .past import Visit, Write, seen
+from .shape import END, START, Graph, GraphError, Node, RouteFn
+from .state import GraphState, MissingKey, OwnCopy, PastView, ReadOnly, missing, untouched, update
+
+__all__ = ["END", "START", "Graph", "GraphError", "GraphState", "Node", "StateCollision", "emit", "run_graph"]
+
+Observer = Callable[[str, "dict[str, Any]"], None]
+log = logging.getLogger("minigraph")
+
+
+class StateCollision(GraphError):
+    """Two live branches wrote one key: `.key`, and `.nodes`, the earlier writer and the later."""
+
+    def __init__(self, key: str, nodes: tuple[str, str]) -> None:
+        self.key, self.nodes = key, nodes
+        super().__init__(f"nodes {nodes[0]!r} and {nodes[1]!r} both wrote {key!r}, and neither comes after the other: "
+                         "give each a key of its own and let a node below both put them together")
+
+    def __reduce__(self) -> Any:
+        return StateCollision, (self.key, self.nodes)
+
+
+class Refused(RuntimeError):
+    """A visit that max_visits does not allow."""
+
+
+def run_graph(graph: Graph, state: Mapping[str, Any], observer: Observer | None = None, max_steps: int | None = None,
+              *, schedule: str = "waves", executor: Executor | None = None, max_workers: int | None = None,
+              clock: clocks.Clock | None = None, strict: bool = False) -> GraphState:
+    """Returns the blackboard as the run left it; `state`, where it begins, is not changed.
+
+    observer(kind, event) hears what happens when it happens, one event at a time. max_steps bounds node runs over
+    all (default: 25, or the number of nodes where that is more). schedule is "waves" (ready nodes run together, the
+    next wave waits for the slowest) or "ready" (a node starts as soon as it is ready). max_workers (256) bounds the
+    threads of the run's own pool; an `executor` of yours gets every node instead. clock: where times come from, by
+    default the current one (see clock.py). strict hands each node a copy, and fails a node that changes it in place
+    or reads what a node beside it wrote.
+
+    A node that raises is data: see `.status` and `.errors` of the result. GraphError: the graph or the call is wrong,
+    and nothing ran. StateCollision: two live branches wrote one key. KeyboardInterrupt passes through.
+    """
+    return Run(graph, state, observer, max_steps, schedule, executor, max_workers, clock, strict).go()
+
+
+class Held:
+    """The tickets that a node holds."""
+
+    __slots__ = ("arrived", "again", "missing", "failed", "lap", "search", "age")
+
+    def __init__(self, missing: int) -> None:
+        self.arrived: dict[str, Visit] = {}  # in-edge (by its source) -> the visit that sent the ticket
+        self.again: tuple[Visit, ...] = ()  # who sent another one along an in-edge that had delivered
+        self.missing = missing  # how many forward in-edges have not delivered
+        self.failed = self.lap = False  # is one of them a failed ticket? did one come backwards?
+        self.search: Iterator[str] | None = None  # where the search upstream stands
+        self.age = 0
+
+
+class Run:
+    """One run of a graph: its blackboard, its tickets, and the loop that turns one into the other."""
+
+    def __init__(self, graph: Graph, state: Mapping[str, Any], observer: Observer | None, max_steps: int | None,
+                 schedule: str, executor: Executor | None, max_workers: int | None, clock: clocks.Clock | None,
+                 strict: bool) -> None:
+        _check_call(graph, state, max_steps, schedule, max_workers)
+        self.graph, self.plan = graph, graph.plan()
+        self.nodes, self.routers, self.order = self.plan.nodes, self.plan.routers, self.plan.order
+        self.observer, self.observed = observer, observer is not None  # a Trace with no events yet is falsy
+        self.strict, self.waves = strict, schedule == "waves"
+        self.shared = self.waves and not strict  # do all nodes look at one blackboard?
+        self.max_steps = max(25, len(self.nodes)) if max_steps is None else max_steps
+        self.clock = clock or clocks.current()
+        if executor is not None and isinstance(self.clock, clocks.VirtualClock):
+            raise ValueError("virtual time needs the run's own pool: it cannot know when another executor is idle")
+        # The blackboard: what it holds, and who wrote it.
+        self.begun_with = dict(state)
+        self.state = GraphState(state, errors=ReadOnly())
+        self.state._held, self.state._explain = True, self.explain
+        self.last: dict[str, Write] = {}  # key -> its last write; a key of the initial state has none
+        self.faults: dict[str, Write] = {}  # node -> its last error, in the same way
+        # The tickets.
+        self.held: dict[str, Held] = {}  # node -> the tickets it holds
+        self.running: dict[str, Visit] = {}  # node -> its visit that has begun and is not over
+        self.fresh: set[str] = set()  # nodes to look at: a ticket came, or what they waited for is over
+        self.waiters: dict[str, list[str]] = {}  # active node -> the nodes that wait for it
+        self.quiet: set[str] = set()  # nodes with nothing active above them: from there no ticket can come
+        self.age = 1  # how often a lap has made quiet nodes loud again
+        # The guards, and how it went.
+        self.steps = self.serial = self.wave_number = 0
+        self.tripped = False
+        self.refused: set[str] = set()  # nodes that were refused into their on_error
+        self.unhandled: list[str] = []
+        self.visits: dict[str, int] = {}
+        self.path: list[str] = []
+        self.exceptions: dict[str, BaseException] = {}
+        self.crew = Crew(self, max_workers, executor)
+        self.lock = threading.RLock()  # one event at a time
+        self.start = self.clock.now()
+
+    def go(self) -> GraphState:
+        """Runs to the end, and returns the blackboard."""
+        if self.observed:
+            self.tell("graph_start", nodes=list(self.nodes), schedule="waves" if self.waves else "ready")
+        status = "failed"
+        try:
+            with clocks.use(self.clock), self.clock.running():
+                try:
+                    self.turn()
+                finally:
+                    self.crew.leave()
+            status = "max_steps" if self.tripped else "failed" if self.unhandled else "done"
+        except BaseException as error:
+            status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            self.unhandled.insert(0, _text(error))
+            raise
+        finally:
+            if self.observed:
+                self.tell("graph_end", status=status, ms=(self.clock.now() - self.start) * 1000, steps=self.steps,
+                          path=list(self.path), error=self.unhandled[0] if self.unhandled else None)
+        return self.result(status)
+
+    def turn(self) -> None:
+        """The loop: run what is ready, merge what it wrote, hand on its tickets; START hands out the first."""
+        root = Visit(0, START, 1, ())
+        for name in self.plan.next[START]:
+            self.hand(root, name)
+        while (ready := self.ready()) or self.running:
+            ended = self.wave(ready)
+            if len(ended) > 1:
+                ended.sort(key=lambda visit: self.order[visit.node])
+            for visit in ended:
+                self.merge(visit)
+            for visit in ended:
+                self.leave(visit)
+
+    # ---- who runs
+
+    def ready(self) -> list[str]:
+        """The nodes for which no other ticket can still arrive, in the order of the graph; failed tickets go on."""
+        ready = set()
+        while self.fresh and not self.tripped:
+            name = self.fresh.pop()
+            held = self.held.get(name)
+            if held is None or name in self.running or (held.missing or held.lap) and self.waits(name, held):
+                continue
+            if held.failed:
+                self.block(name)
+            else:
+                ready.add(name)
+        if not ready and self.held and not self.running and not self.tripped:
+            return [self.first_lap()]
+        return sorted(ready, key=self.order.__getitem__) if len(ready) > 1 else list(ready)
+
+    def waits(self, name: str, held: Held) -> bool:
+        """True if a ticket can still arrive, or a lap has to wait; it is noted for whom, so that no one looks in vain."""
+        blocker = next(self.unfinished(name), None) if held.lap else None
+        if blocker is None and held.missing:
+            if held.age != self.age:
+                held.search, held.age = self.upstream(name, held), self.age
+            blocker = next(held.search, None)  # type: ignore[arg-type]
+        if blocker is not None:
+            self.waiters.setdefault(blocker, []).append(name)
+        return blocker is not None
+
+    def upstream(self, name: str, held: Held) -> Iterator[str]:
+        """Active nodes that can still reach a missing in-edge, one at a time; the search goes on where it stood.
+
+        It walks up from each missing in-edge. An active node is the answer as long as it is active; a node with
+        nothing active above it is quiet, and is not looked at again.
+        """
+        for source in self.plan.ins[name]:
+            path = [(source, iter(self.plan.ins[source]))] if source not in self.quiet else []
+            while path and source not in held.arrived:
+                node, above = path[-1]
+                if node in self.held or node in self.running:
+                    yield node
+                elif (higher := next((n for n in above if n not in self.quiet), None)) is not None:
+                    path.append((higher, iter(self.plan.ins[higher])))
+                else:
+                    self.quiet.add(node)
+                    path.pop()
+
+    def unfinished(self, head: str) -> Iterator[str]:
+        """Active nodes below the head of a loop that can run without its next lap; the lap waits for them."""
+        below = self.plan.below(head)
+        for name in (self.held.keys() & below) | (self.running.keys() & below):
+            held = self.held.get(name)
+            if held is None or name in self.running or not any(
+                    source not in held.arrived and (source == head or source in below)
+                    for source in self.plan.ins[name]):
+                yield name
+
+    def first_lap(self) -> str:
+        """Laps wait for one another, and nothing else is left: the first of them, in the order of the graph."""
+        laps = (name for name, held in self.held.items() if held.lap)
+        return next(name for name in sorted(laps, key=self.order.__getitem__)
+                    if next(self.upstream(name, self.held[name]), None) is None)
+
+    # ---- running takes tickets
+
+    def wave(self, ready: list[str]) -> list[Visit]:
+        """Runs the ready nodes together, and returns the visits that ended.
+
+        The two schedules are one word apart: "waves" waits for all that was started, "ready" for the first to end.
+        """
+        started: list[Visit] = []
+        refused: list[Visit] = []
+        if ready and not self.trips(ready):
+            for name in ready:
+                visit = self.take(name)
+                (started if self.revisit(visit) else refused).append(visit)
+        if self.observed and self.waves and started:
+            self.wave_number += 1
+            self.tell("wave_start", wave=self.wave_number, nodes=[visit.node for visit in started])
+        ended = self.crew.collect(started, wait_for_all=self.waves)
+        if self.observed and self.waves and started:
+            last = max(visit.ended for visit in ended)
+            self.tell("wave_end", last, wave=self.wave_number, nodes=[visit.node for visit in started],
+                      waits={visit.node: (last - visit.ended) * 1000 for visit in started})
+        return ended + refused
+
+    def take(self, name: str) -> Visit:
+        """A visit that has taken the node's tickets: the visits that sent them are its parents."""
+        held = self.held.pop(name)
+        self.serial += 1
+        parents = (*held.arrived.values(), *held.again)
+        self.running[name] = visit = Visit(self.serial, name, self.visits.get(name, 0) + 1, parents)
+        return visit
+
+    def revisit(self, visit: Visit) -> bool:
+        """May the node run once more? If not, the refused visit is a failure of the node."""
+        cap = self.nodes[visit.node].max_visits
+        if cap is None or visit.count <= cap:
+            self.visits[visit.node] = visit.count
+            self.path.append(visit.node)
+            return True
+        visit.error = Refused(f"max_visits={cap} reached")
+        if self.observed:
+            self.tell("refused", node=visit.node, why=str(visit.error))
+        return False
+
+    def trips(self, ready: list[str]) -> bool:
+        """Would these nodes pass max_steps? Then none of them starts, nor any other: what runs is the last to run."""
+        self.tripped = self.steps + len(ready) > self.max_steps
+        if not self.tripped:
+            self.steps += len(ready)
+            return False
+        waiting = ", ".join(map(repr, ready[:8])) + (f" and {len(ready) - 8} more" if len(ready) > 8 else "")
+        dict.__setitem__(self.state["errors"], "engine", f"max_steps={self.max_steps} reached: {waiting} did not run")
+        return True
+
+    def call(self, visit: Visit) -> Visit:
+        """Calls the node's function, in whatever thread this is; what came of it is noted on the visit."""
+        here.set((self, visit))
+        visit.began = self.clock.now()
+        try:
+            state = self.state if self.shared else self.view(visit)
+            visit.writes = update(self.nodes[visit.node].fn(state))
+            if isinstance(state, OwnCopy):
+                untouched(state, state.originals)
+        except BaseException as error:
+            visit.error, visit.writes = error, None
+        visit.ended = self.clock.now()
+        return visit
+
+    # ---- what a visit leaves behind
+
+    def merge(self, visit: Visit) -> None:
+        """What a visit wrote goes on the blackboard. Does it not follow the last writer of a key, the two have raced."""
+        writes = visit.writes
+        if not writes:
+            return
+        for key in writes:
+            if key in self.last and not visit.follows(self.last[key].visit):
+                raise StateCollision(key, (self.last[key].visit.node, visit.node))
+        beside = not self.waves and (self.held or len(self.running) > 1)  # may anyone still look at the older value?
+        for key, value in writes.items():
+            self.last[key] = Write(visit, value, self.last.get(key) if beside else None)
+        dict.update(self.state, writes)
+        visit.writes = {}  # None stays None, for explain(): a return that was forgotten
+
+    def leave(self, visit: Visit) -> None:
+        """A visit is over: its tickets go out, and whoever waited for it looks again."""
+        name = visit.node
+        if visit.error is not None:
+            self.fail(visit, visit.error)
+        elif name in self.routers:
+            self.route(visit)
+        else:
+            for dst in self.plan.next[name]:
+                self.hand(visit, dst)
+        del self.running[name]
+        if name in self.held:
+            self.fresh.add(name)
+        if name in self.waiters:
+            self.fresh.update(self.waiters.pop(name))
+
+    def hand(self, visit: Visit, dst: str, failed: bool = False, back: bool = False) -> None:
+        """Puts a ticket on a node."""
+        held = self.held.get(dst)
+        if held is None:
+            held = self.held[dst] = Held(self.plan.missing[dst])
+        if visit.node in held.arrived:
+            held.again += (visit,)
+        else:
+            held.arrived[visit.node] = visit
+            held.missing -= not back and visit.node != START  # START has delivered for good
+        self.fresh.add(dst)
+        if failed:
+            held.failed = True
+        if back:
+            held.lap = True
+            if dst in self.quiet:  # what lies below can be reached again
+                self.quiet -= self.plan.below(dst) | {dst}
+                self.age += 1
+
+    def route(self, visit: Visit) -> None:
+        """Asks the node's router, and puts tickets where its labels point."""
+        name, (choose, targets) = visit.node, self.routers[visit.node]
+        try:
+            label = copy_context().run(self.ask, choose, visit)
+            ends = _targets(label, targets, name)
+        except Exception as error:
+            if self.observed:
+                self.tell("route", router=name, label=None, targets=[], target=None, error=_text(error))
+            return self.fail(visit, error)
+        if self.observed:
+            self.tell("route", router=name, label=label, targets=list(ends), target=ends[0], error=None)
+        for dst in ends:
+            if dst != END:
+                self.hand(visit, dst, back=(name, dst) in self.plan.back)
+
+    def ask(self, choose: RouteFn, visit: Visit) -> Any:
+        """What a router says of the blackboard as its node left it."""
+        here.set((self, visit))
+        return choose(self.state if self.shared else self.view(visit))
+
+    # ---- failures
+
+    def fail(self, visit: Visit, error: BaseException) -> None:
+        """A failure is data: its text goes to the errors, a ticket to the handler, or failed ones down the graph."""
+        name, text, handler = visit.node, _text(error), self.nodes[visit.node].on_error
+        self.exceptions[name] = error
+        self.faults[name] = Write(visit, text, None if self.waves else self.faults.get(name))
+        dict.__setitem__(self.state["errors"], name, text)
+        refused = isinstance(error, Refused)
+        if handler is None or refused and name in self.refused:
+            self.unhandled.append(f"{name}: {text}")
+            return self.spoil(visit)
+        if refused:
+            self.refused.add(name)  # into its handler once, or refusals could go round for ever
+        if handler != END:
+            self.hand(visit, handler, back=(name, handler) in self.plan.back)
+
+    def block(self, name: str) -> None:
+        """A node that holds a failed ticket does not run; it hands on what it holds."""
+        visit = self.take(name)
+        if self.observed:
+            above = sorted({parent.node for parent in visit.parents}, key=self.order.__getitem__)
+            self.tell("blocked", node=name, why="a node above it failed or is blocked: " + ", ".join(above))
+        self.spoil(visit)
+        del self.running[name]
+        self.fresh.update(self.waiters.pop(name, ()))
+
+    def spoil(self, visit: Visit) -> None:
+        for dst in self.plan.spoils[visit.node]:
+            self.hand(visit, dst, failed=True)
+
+    # ---- what a visit may see
+
+    def view(self, visit: Visit) -> GraphState:
+        """The blackboard of one visit: what its past wrote. A strict run copies it; otherwise every look finds its key."""
+        if self.strict:
+            return OwnCopy(self.past(visit), self.explain, self.last.__contains__)
+        return self.state if self.waves else PastView(lambda key: self.find(key, visit), lambda: self.past(visit))
+
+    def find(self, key: str, visit: Visit) -> Any:
+        """The value of one key in the past of a visit; KeyError if it has none."""
+        if key == "errors":
+            return self.past_errors(visit)
+        write = seen(self.last.get(key), visit)
+        if write is not None:
+            return write.value
+        if key in self.begun_with:
+            return self.begun_with[key]
+        raise MissingKey(missing(key, self.past(visit)) + self.explain(key))
+
+    def past(self, visit: Visit) -> dict[str, Any]:
+        """All that the past of a visit wrote; a strict run leaves out a key that was written anew beside it."""
+        there = dict(self.begun_with)
+        for key, newest in list(self.last.items()):
+            write = seen(newest, visit)
+            if write is not None and (write is newest or not self.strict):
+                there[key] = write.value
+            elif self.strict:
+                there.pop(key, None)
+        there["errors"] = self.past_errors(visit)
+        return there
+
+    def past_errors(self, visit: Visit) -> dict[str, str]:
+        found = ((name, seen(newest, visit)) for name, newest in list(self.faults.items()))
+        return ReadOnly((name, write.value) for name, write in found if write is not None)
+
+    def explain(self, key: str) -> str:
+        """What else there is to say about a missing key: who writes it beside, or who above returned nothing."""
+        inside = here.get()
+        if inside is None or inside[0] is not self:
+            return ""
+        visit = inside[1]
+        if key in self.last:
+            writer = self.last[key].visit.node
+            return (f" {writer!r} writes {key!r}, but beside {visit.node!r}, not before it: "
+                    f"lead an edge from {writer!r} to {visit.node!r}, or do not read {key!r} there.")
+        silent, todo = dict[str, None](), [visit]
+        known = {visit}
+        while todo:
+            for above in todo.pop().parents:
+                if above not in known:
+                    known.add(above)
+                    todo.append(above)
+                    if above.writes is None and above.error is None and above.node != START:
+                        silent[above.node] = None
+        return f" Did {' or '.join(map(repr, list(silent)[:3]))} forget its return?" if silent else ""
+
+    # ---- the result, and the events
+
+    def result(self, status: str) -> GraphState:
+        errors = dict(self.state["errors"])
+        state = GraphState({key: value for key, value in self.state.items() if key != "errors"}, errors=errors)
+        state.status, state.path, state.visits, state.exceptions = status, self.path, self.visits, self.exceptions
+        return state
+
+    def started(self, visit: Visit) -> None:
+        self.tell("node_start", node=visit.node, visit=visit.count, wave=self.wave_number if self.waves else None)
+
+    def ended(self, visit: Visit) -> None:
+        error = visit.error
+        for kind, event in visit.heard:
+            self.hear(kind, event, visit)
+        where = "".join(traceback.format_exception(type(error), error, error.__traceback__)) if error else None
+        self.tell("node_end", visit.ended, node=visit.node, visit=visit.count, ms=(visit.ended - visit.began) * 1000,
+                  keys=list(visit.writes or ()), error=_text(error) if error else None, traceback=where)
+
+    def tell(self, kind: str, at: float | None = None, **event: Any) -> None:
+        """Sends an event of the engine's own. Callers ask `observed` first: without an observer no event is built."""
+        now = self.clock.now() if at is None else at
+        self.send(kind, {"t": now - self.start, "workflow": self.graph.name, **event})
+
+    def hear(self, kind: str, event: Mapping[str, Any], visit: Visit) -> None:
+        """Sends an event of a node's own, unless its visit is over: what a timeout left behind is not heard."""
+        if self.observed and self.running.get(visit.node) is visit:
+            inner = f"{visit.node}/{event['node']}" if "node" in event else visit.node
+            self.send(kind, {"t": self.clock.now() - self.start, "workflow": self.graph.name, **event, "node": inner})
+
+    def send(self, kind: str, event: dict[str, Any]) -> None:
+        with self.lock:
+            try:
+                self.observer(kind, event)  # type: ignore[misc]
+            except Exception:
+                log.exception("the observer raised on %r; the run goes on", kind)
+
+    def parcel(self, visit: Visit) -> tuple[Callable[[Any], Any], dict[str, Any]]:
+        """What an executor in another process needs to make the call."""
+        return self.nodes[visit.node].fn, dict(self.view(visit))
+
+
+def _targets(label: Any, targets: Mapping[str, tuple[str, ...]], node: str) -> tuple[str, ...]:
+    """The targets of the label, or labels, that a router returned; each once."""
+    if type(label) is str and label in targets:
+        return targets[label]
+    if isinstance(label, Coroutine):
+        label.close()
+        raise TypeError(f"the router on {node!r} is async; a router is a plain function that reads the state")
+    labels = list(label) if isinstance(label, (list, tuple, set, frozenset)) else [label]
+    listed = "its labels are " + ", ".join(map(repr, targets))
+    if not labels:
+        raise ValueError(f"the router on {node!r} returned no label; {listed}. To end the branch, let one name END")
+    for one in labels:
+        if not isinstance(one, str):
+            hint = " (did it forget its return?)" if one is None else ""
+            raise TypeError(f"the router on {node!r} returned {one!r}, which is no label{hint}; {listed}")
+        if one not in targets:
+            raise ValueError(f"the router on {node!r} returned {one!r}, which is none of its labels; {listed}")
+    return tuple(dict.fromkeys(end for one in labels for end in targets[one]))
+
+
+def _text(error: BaseException) -> str:
+    """An exception as the errors show it: `TypeName: message`; a guard's message alone."""
+    if isinstance(error, Refused):
+        return str(error)
+    name = "KeyError" if isinstance(error, MissingKey) else type(error).__name__
+    return f"{name}: {error}" if str(error) else name
+
+
+def _check_call(graph: Any, state: Any, max_steps: Any, schedule: Any, max_workers: Any) -> None:
+    """GraphError for a call that cannot be meant."""
+    if not isinstance(graph, Graph):
+        raise GraphError(f"run_graph runs a Graph, not {graph!r}")
+    if not isinstance(state, Mapping):
+        raise GraphError(f"run_graph(graph, state): the state is a dict to begin with, {{}} if empty; got {state!r}")
+    for key in state:
+        if not isinstance(key, str):
+            raise GraphError(f"the key {key!r} of the state is no string: keys of the blackboard are strings")
+    if schedule not in ("waves", "ready"):
+        raise GraphError(f"schedule={schedule!r}: there are 'waves' and 'ready'")
+    for name, value in (("max_steps", max_steps), ("max_workers", max_workers)):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise GraphError(f"{name}={value!r} must be a whole number from 1")
