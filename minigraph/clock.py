@@ -289,7 +289,7 @@ def now() -> float:
 
 
 def sleep(seconds: float) -> None:
-    """Waits `seconds` on the current clock. In a node, use this and not `time.sleep`: virtual time then makes it free."""
+    """Waits `seconds` on the current clock. Use it in nodes instead of `time.sleep`: virtual time makes it free."""
     _current.get().sleep(seconds)
 
 

@@ -24,7 +24,7 @@ here: ContextVar[tuple[Any, Visit] | None] = ContextVar("minigraph.here", defaul
 
 
 def emit(kind: str, event: Mapping[str, Any]) -> None:
-    """Sends an event of the node's own to the observer of its run, with `t` and `node` added; outside a run, nothing."""
+    """Sends an event of a node's own to the observer of its run, with `t` and `node` added; outside a run, nothing."""
     inside = here.get()
     if inside is not None:
         inside[0].hear(kind, event, inside[1])
@@ -37,6 +37,7 @@ class Work(Protocol):
     observed: bool
 
     def call(self, visit: Visit) -> Visit: ...
+    def hear(self, kind: str, event: Mapping[str, Any], visit: Visit) -> None: ...
     def started(self, visit: Visit) -> None: ...
     def ended(self, visit: Visit) -> None: ...
     def parcel(self, visit: Visit) -> tuple[Callable[[Any], Any], dict[str, Any]]: ...
@@ -53,6 +54,7 @@ class Crew:
         self.box = run.clock.mailbox()
         self.queue: deque[Visit] = deque()  # visits that wait for a free worker
         self.out: dict[Visit, Future[Any] | None] = {}  # visits under way
+        self.heard: dict[Visit, list[tuple[str, dict[str, Any]]]] = {}  # what visits emitted in another process
         self.threadless = False  # no thread can be started here
         self.early: list[Visit] = []  # without threads: visits whose end lies in the future of virtual time
 
@@ -111,6 +113,8 @@ class Crew:
     def end(self, visit: Visit) -> Visit:
         """The visit, its end reported. What is no failure of a node, an interrupt say, is raised here."""
         if self.run.observed:
+            for kind, event in self.heard.pop(visit, ()):
+                self.run.hear(kind, event, visit)
             self.run.ended(visit)
         if visit.error is not None and not isinstance(visit.error, Exception):
             raise visit.error
@@ -141,7 +145,7 @@ class Crew:
     def come_back(self, visit: Visit, future: Future[Any]) -> Visit:
         visit.ended = self.run.clock.now()
         try:
-            visit.writes, visit.error, visit.heard = future.result()
+            visit.writes, visit.error, self.heard[visit] = future.result()
         except BaseException as error:
             _failed(visit, error if isinstance(error, Exception) else RuntimeError(f"the call was lost: {error!r}"))
         return visit
@@ -151,11 +155,12 @@ class Crew:
     def one_by_one(self, wait_for_all: bool) -> list[Visit]:
         clock, now = self.run.clock, self.run.clock.now()
         begun = list(self.out)  # the one that found out that there are no threads
-        self.early += [self.at_once(visit, begun=True) for visit in begun]
         self.out.clear()
-        while self.queue:
+        for visit in [*begun, *self.queue]:
             _turn_back(clock, now)
-            self.early.append(self.at_once(self.queue.popleft()))
+            self.early.append(self.at_once(visit, begun=visit in begun))
+            visit.ended = clock.now()
+        self.queue.clear()
         until = (max if wait_for_all else min)(visit.ended for visit in self.early)
         _turn_back(clock, until)
         done = [visit for visit in self.early if visit.ended <= until]

@@ -79,15 +79,15 @@ def run_graph(graph: Graph, state: Mapping[str, Any], observer: Observer | None 
 class Held:
     """The tickets that a node holds."""
 
-    __slots__ = ("arrived", "again", "missing", "failed", "lap", "search", "age")
+    __slots__ = ("arrived", "again", "missing", "failed", "lap", "age", "search")
+    search: Iterator[str]  # where the search upstream stands, once there is one
 
     def __init__(self, missing: int) -> None:
         self.arrived: dict[str, Visit] = {}  # in-edge (by its source) -> the visit that sent the ticket
         self.again: tuple[Visit, ...] = ()  # who sent another one along an in-edge that had delivered
         self.missing = missing  # how many forward in-edges have not delivered
         self.failed = self.lap = False  # is one of them a failed ticket? did one come backwards?
-        self.search: Iterator[str] | None = None  # where the search upstream stands
-        self.age = 0
+        self.age = 0  # of the search upstream
 
 
 class Run:
@@ -110,8 +110,9 @@ class Run:
         self.begun_with = dict(state)
         self.state = GraphState(state, errors=ReadOnly())
         self.state._held, self.state._explain = True, self.explain
-        self.last: dict[str, Write] = {}  # key -> its last write; a key of the initial state has none
-        self.faults: dict[str, Write] = {}  # node -> its last error, in the same way
+        self.writer: dict[str, Visit] = {}  # key -> the visit that wrote it last; a key of the initial state has none
+        self.written: dict[str, Write] = {}  # key -> its writes, newest first, where not all look at one blackboard
+        self.faults: dict[str, Write] = {}  # node -> its errors, in the same way
         # The tickets.
         self.held: dict[str, Held] = {}  # node -> the tickets it holds
         self.running: dict[str, Visit] = {}  # node -> its visit that has begun and is not over
@@ -186,12 +187,14 @@ class Run:
         return sorted(ready, key=self.order.__getitem__) if len(ready) > 1 else list(ready)
 
     def waits(self, name: str, held: Held) -> bool:
-        """True if a ticket can still arrive, or a lap has to wait; it is noted for whom, so that no one looks in vain."""
+        """True if a ticket can still arrive, or a lap has to wait; for whom is noted, so that no one looks in vain."""
+        if len(self.held) == 1 and not self.running:
+            return False  # nobody else is active
         blocker = next(self.unfinished(name), None) if held.lap else None
         if blocker is None and held.missing:
             if held.age != self.age:
                 held.search, held.age = self.upstream(name, held), self.age
-            blocker = next(held.search, None)  # type: ignore[arg-type]
+            blocker = next(held.search, None)
         if blocker is not None:
             self.waiters.setdefault(blocker, []).append(name)
         return blocker is not None
@@ -257,7 +260,7 @@ class Run:
         """A visit that has taken the node's tickets: the visits that sent them are its parents."""
         held = self.held.pop(name)
         self.serial += 1
-        parents = (*held.arrived.values(), *held.again)
+        parents = tuple(held.arrived.values()) + held.again
         self.running[name] = visit = Visit(self.serial, name, self.visits.get(name, 0) + 1, parents)
         return visit
 
@@ -286,7 +289,8 @@ class Run:
     def call(self, visit: Visit) -> Visit:
         """Calls the node's function, in whatever thread this is; what came of it is noted on the visit."""
         here.set((self, visit))
-        visit.began = self.clock.now()
+        if self.observed:
+            visit.began = self.clock.now()
         try:
             state = self.state if self.shared else self.view(visit)
             visit.writes = update(self.nodes[visit.node].fn(state))
@@ -294,22 +298,24 @@ class Run:
                 untouched(state, state.originals)
         except BaseException as error:
             visit.error, visit.writes = error, None
-        visit.ended = self.clock.now()
+        if self.observed:
+            visit.ended = self.clock.now()
         return visit
 
     # ---- what a visit leaves behind
 
     def merge(self, visit: Visit) -> None:
-        """What a visit wrote goes on the blackboard. Does it not follow the last writer of a key, the two have raced."""
+        """What a visit wrote goes on the blackboard; if it does not follow the last writer of a key, the two raced."""
         writes = visit.writes
         if not writes:
             return
         for key in writes:
-            if key in self.last and not visit.follows(self.last[key].visit):
-                raise StateCollision(key, (self.last[key].visit.node, visit.node))
-        beside = not self.waves and (self.held or len(self.running) > 1)  # may anyone still look at the older value?
-        for key, value in writes.items():
-            self.last[key] = Write(visit, value, self.last.get(key) if beside else None)
+            writer = self.writer.get(key)
+            if writer is not None and not visit.follows(writer):
+                raise StateCollision(key, (writer.node, visit.node))
+        if not self.shared:
+            self.remember(visit, writes)
+        self.writer.update(dict.fromkeys(writes, visit))
         dict.update(self.state, writes)
         visit.writes = {}  # None stays None, for explain(): a return that was forgotten
 
@@ -357,7 +363,8 @@ class Run:
         except Exception as error:
             if self.observed:
                 self.tell("route", router=name, label=None, targets=[], target=None, error=_text(error))
-            return self.fail(visit, error)
+            self.fail(visit, error)
+            return
         if self.observed:
             self.tell("route", router=name, label=label, targets=list(ends), target=ends[0], error=None)
         for dst in ends:
@@ -375,12 +382,13 @@ class Run:
         """A failure is data: its text goes to the errors, a ticket to the handler, or failed ones down the graph."""
         name, text, handler = visit.node, _text(error), self.nodes[visit.node].on_error
         self.exceptions[name] = error
-        self.faults[name] = Write(visit, text, None if self.waves else self.faults.get(name))
+        self.faults[name] = Write(visit, text, self.faults.get(name))
         dict.__setitem__(self.state["errors"], name, text)
         refused = isinstance(error, Refused)
         if handler is None or refused and name in self.refused:
             self.unhandled.append(f"{name}: {text}")
-            return self.spoil(visit)
+            self.spoil(visit)
+            return
         if refused:
             self.refused.add(name)  # into its handler once, or refusals could go round for ever
         if handler != END:
@@ -403,16 +411,22 @@ class Run:
     # ---- what a visit may see
 
     def view(self, visit: Visit) -> GraphState:
-        """The blackboard of one visit: what its past wrote. A strict run copies it; otherwise every look finds its key."""
+        """The blackboard of one visit: all of it, or under "ready" what its past wrote; in a strict run, a copy."""
         if self.strict:
-            return OwnCopy(self.past(visit), self.explain, self.last.__contains__)
-        return self.state if self.waves else PastView(lambda key: self.find(key, visit), lambda: self.past(visit))
+            return OwnCopy(self.past(visit), self.explain, self.writer.__contains__)
+        return self.state if self.waves else PastView(self, visit)
+
+    def remember(self, visit: Visit, writes: Mapping[str, Any]) -> None:
+        """Keeps what was written, and what it wrote over as long as somebody beside may still look at that."""
+        beside = self.held or len(self.running) > 1
+        for key, value in writes.items():
+            self.written[key] = Write(visit, value, self.written.get(key) if beside else None)
 
     def find(self, key: str, visit: Visit) -> Any:
         """The value of one key in the past of a visit; KeyError if it has none."""
         if key == "errors":
             return self.past_errors(visit)
-        write = seen(self.last.get(key), visit)
+        write = seen(self.written.get(key), visit)
         if write is not None:
             return write.value
         if key in self.begun_with:
@@ -422,7 +436,7 @@ class Run:
     def past(self, visit: Visit) -> dict[str, Any]:
         """All that the past of a visit wrote; a strict run leaves out a key that was written anew beside it."""
         there = dict(self.begun_with)
-        for key, newest in list(self.last.items()):
+        for key, newest in list(self.written.items()):
             write = seen(newest, visit)
             if write is not None and (write is newest or not self.strict):
                 there[key] = write.value
@@ -441,8 +455,8 @@ class Run:
         if inside is None or inside[0] is not self:
             return ""
         visit = inside[1]
-        if key in self.last:
-            writer = self.last[key].visit.node
+        if key in self.writer:
+            writer = self.writer[key].node
             return (f" {writer!r} writes {key!r}, but beside {visit.node!r}, not before it: "
                     f"lead an edge from {writer!r} to {visit.node!r}, or do not read {key!r} there.")
         silent, todo = dict[str, None](), [visit]
@@ -469,8 +483,6 @@ class Run:
 
     def ended(self, visit: Visit) -> None:
         error = visit.error
-        for kind, event in visit.heard:
-            self.hear(kind, event, visit)
         where = "".join(traceback.format_exception(type(error), error, error.__traceback__)) if error else None
         self.tell("node_end", visit.ended, node=visit.node, visit=visit.count, ms=(visit.ended - visit.began) * 1000,
                   keys=list(visit.writes or ()), error=_text(error) if error else None, traceback=where)

@@ -271,7 +271,7 @@ class Plan:
         labels = list(self.graph.routers.get(src, (None, {}))[1].values())
         ends = [dst for named in (labels[::-1] if reverse_labels else labels) for dst in named]
         handler = self.graph.nodes[src].on_error
-        return [dst for dst in (*ends, handler) if dst in self.ins]  # type: ignore[misc]
+        return [dst for dst in (*ends, handler) if dst in self.ins]
 
     def _every_target(self, src: str) -> list[str]:
         return [dst for dst in self.graph.edges[src] if dst != END] + self._choices(src)
@@ -291,8 +291,8 @@ class Plan:
             return True
         before = _reach([src], self.ins, lambda n: rank[n] >= low)
         moved = [*sorted(before, key=rank.__getitem__), *sorted(after, key=rank.__getitem__)]
-        for name, place in zip(moved, sorted(rank[name] for name in moved)):
-            rank[name] = place
+        places = sorted(rank[name] for name in moved)
+        rank.update(zip(moved, places, strict=True))
         return False
 
     def _spoils(self, name: str) -> list[str]:
@@ -360,11 +360,12 @@ def _find_cycle(names: Iterable[str], targets: Callable[[str], Iterable[str]]) -
     above: dict[str, str] = {dst: name for name in outs for dst in outs[name]}
     if not above:
         return []
-    name, walk = next(iter(above)), {}  # type: str, dict[str, int]
-    while name not in walk:
-        walk[name] = len(walk)
-        name = above[name]
-    return list(walk)[walk[name]:][::-1]
+    here = next(iter(above))
+    walk: dict[str, int] = {}  # node -> how far along the way back it stands
+    while here not in walk:
+        walk[here] = len(walk)
+        here = above[here]
+    return list(walk)[walk[here]:][::-1]
 
 
 def _arrows(loop: list[str]) -> str:
@@ -374,7 +375,7 @@ def _arrows(loop: list[str]) -> str:
 
 def _advice(graph: Graph, plan: Plan) -> Iterator[str]:
     """What lint says."""
-    for name, node in graph.nodes.items():
+    for name in graph.nodes:
         if not graph.edges[name] and name not in graph.routers:
             yield f"{name!r} has no edge out, so its branch ends there; add_edge({name!r}, END) would say so"
     for src, dst in sorted(plan.back - Plan(graph, reverse_labels=True).back, key=lambda e: plan.order[e[0]]):
@@ -393,5 +394,5 @@ def _leaks(graph: Graph, plan: Plan, last: str, head: str) -> Iterator[str]:
             inside = [dst for dst in ends if dst in body or (name, dst) == (last, head)]
             leaving = [dst for dst in ends if dst not in body and dst != END]
             if inside and leaving:
-                yield (f"in the loop {head!r} ... {last!r}, {name!r} starts {leaving[0]!r}, which leaves the loop while "
-                       f"{inside[0]!r} may bring the next lap; let {leaving[0]!r} wait until the loop is over")
+                yield (f"in the loop {head!r} ... {last!r}, {name!r} starts {leaving[0]!r}, which leaves the loop "
+                       f"while {inside[0]!r} may bring the next lap; let {leaving[0]!r} wait until the loop is over")

@@ -100,25 +100,28 @@ class GraphState(dict):  # type: ignore[type-arg]
     def clear(self) -> None:
         self._refuse("state.clear()") if self._held else super().clear()
 
-    def __ior__(self, other: Any) -> Any:  # type: ignore[override,misc]
+    def __ior__(self, other: Any) -> Any:  # type: ignore[misc]
         return self._refuse("state |= ...") if self._held else super().__ior__(other)
 
 
 class PastView(GraphState):
     """The blackboard as one visit may see it: what its causal past wrote. Nothing is copied; every look finds its key.
 
-    `find(key)` returns the value or raises KeyError; `all_there()` returns everything that can be found.
+    It asks `run.find(key, visit)` for one key, and `run.past(visit)` for all that there are.
     """
 
     _held = True
 
-    def __init__(self, find: Callable[[str], Any], all_there: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, run: Any, visit: Any) -> None:
         # One key for dict's own C code: json takes an empty dict for {} without asking its methods.
-        super().__init__(errors=None)
-        self._find, self._all_there = find, all_there
+        dict.__init__(self, errors=None)
+        self._run, self._visit = run, visit
+
+    def _all_there(self) -> dict[str, Any]:
+        return self._run.past(self._visit)  # type: ignore[no-any-return]
 
     def __getitem__(self, key: str) -> Any:
-        return self._find(key)
+        return self._run.find(key, self._visit)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all_there())
@@ -131,7 +134,7 @@ class PastView(GraphState):
 
     def __contains__(self, key: object) -> bool:
         try:
-            self._find(key)  # type: ignore[arg-type]
+            self[key]  # type: ignore[index]
         except KeyError:
             return False
         return True
@@ -176,7 +179,7 @@ class ReadOnly(dict):  # type: ignore[type-arg]
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("a node may not write to the errors: raise an exception instead, and the engine notes it")
 
-    __setitem__ = __delitem__ = update = setdefault = pop = popitem = clear = __ior__ = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = update = setdefault = pop = popitem = clear = __ior__ = _refuse
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return dict, (dict(self),)
@@ -197,21 +200,27 @@ def update(result: Any) -> dict[str, Any] | None:
     """What a node returned, checked: the keys to merge, or None for nothing."""
     if result is None:
         return None
-    if type(result) is not dict and isawaitable(result):
-        if isinstance(result, Coroutine):
-            result.close()
-        raise TypeError("the function is async and returned a coroutine; nodes are plain functions that run in threads: "
-                        "call your async code with asyncio.run(...) inside one")
-    if not isinstance(result, Mapping):
-        raise TypeError(f"a node returns a dict of the keys it made, or None, and not {type(result).__name__}: "
-                        f"return {{'some_key': {_short(result)}}}")
+    if type(result) is not dict:
+        result = _as_dict(result)
     for key in result:
         if not isinstance(key, str):
             raise TypeError(f"the key {key!r} is no string: keys of the blackboard are strings, as in {str(key)!r}")
     if "errors" in result:
         raise ValueError("the key 'errors' is the engine's: return only the keys the node made, "
                          "not the whole state, and raise an exception to report an error")
-    return result if type(result) is dict else dict(result)
+    return result  # type: ignore[no-any-return]
+
+
+def _as_dict(result: Any) -> dict[str, Any]:
+    if isawaitable(result):
+        if isinstance(result, Coroutine):
+            result.close()
+        raise TypeError("the function is async and returned a coroutine; nodes are plain functions that run in "
+                        "threads: call your async code with asyncio.run(...) inside one")
+    if not isinstance(result, Mapping):
+        raise TypeError(f"a node returns a dict of the keys it made, or None, and not {type(result).__name__}: "
+                        f"return {{'some_key': {_short(result)}}}")
+    return dict(result)
 
 
 def _copied(value: Any) -> Any:

@@ -259,4 +259,4 @@ def _table(rows: list[list[str]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     right = {2, 3, 4}
     return ["  ".join(cell.rjust(width) if column in right else cell.ljust(width)
-                      for column, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in rows]
+                      for column, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows]
