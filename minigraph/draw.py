@@ -226,8 +226,8 @@ def _way(edge: EdgeMark, facts: _Facts) -> tuple[bool | None, int | None]:
 
 
 def _conclude_routes(drawn: Sheet, facts: _Facts) -> None:
-    """A GraphState does not tell what routers chose, but some of it follows: what ran and has one way in was sent there,
-    and where all labels but one are ruled out it was that one."""
+    """A GraphState does not tell what routers chose, but some of it follows: a node that ran and has one way in was
+    sent there, and where all labels but one are ruled out it was that one."""
     ways_in: dict[str, int] = {}
     unclear: dict[str, list[EdgeMark]] = {}
     for edge in drawn.edges:
@@ -502,6 +502,7 @@ def duration(seconds: float) -> str:
 
 # ---- the picture
 
+LARGEST = 2000  # nodes and edges that a notebook draws unasked
 
 class Picture:
     """A drawn graph: shows itself in a notebook, saves itself to a file, prints as text.
@@ -513,7 +514,7 @@ class Picture:
     def __init__(self, drawn: Sheet, format: str = "png") -> None:
         if format not in ("png", "svg"):
             raise ValueError(f"format={format!r}: a notebook shows 'png' or 'svg'")
-        self.name, self.format = drawn.name, format
+        self.name, self.format, self.size = drawn.name, format, len(drawn.nodes) + len(drawn.edges)
         self.text, self.dot, self.mermaid = _text(drawn), _dot(drawn), _mermaid(drawn)
         self._upright = _dot(drawn, upright=True)
 
@@ -547,6 +548,8 @@ class Picture:
         data: dict[str, Any] = {"text/plain": self.text}
         about: dict[str, Any] = {}
         try:
+            if self.size > LARGEST:
+                raise PictureError(f"{self.size} nodes and edges are too many to look at; .save('all.svg') draws them")
             if self.format == "png":
                 png = self.png()
                 data["image/png"] = b64encode(png).decode()

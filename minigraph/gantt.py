@@ -50,6 +50,11 @@ class Bar:
     def seconds(self) -> float:
         return self.end - self.start
 
+    @property
+    def over(self) -> float:
+        """When the wait was over, too."""
+        return self.end + self.wait
+
 
 def rows(trace: Trace) -> list[Bar]:
     """The bars of a chart, lane by lane in the order of the graph: a bar a visit, or, for a loop, a bar a call."""
@@ -57,12 +62,15 @@ def rows(trace: Trace) -> list[Bar]:
         bars = [Bar("model" if call.kind == "llm" else call.name, call.start, call.end, call.kind, error=call.error)
                 for call in trace.calls()]
         return _by_lane(bars, ["model"])
-    paces = {id(max(wave, key=lambda visit: visit.end)) for wave in trace.waves() if len(wave) > 1}
+    slowest = [max(wave, key=lambda visit: visit.end) for wave in trace.waves() if len(wave) > 1]
+    paces = {(visit.node, visit.visit) for visit in slowest}
     thinkers = {call.node for call in trace.calls() if call.kind == "llm"}
-    bars = [Bar(visit.node, visit.start, visit.end, "llm" if visit.node in thinkers else "node", visit.wait,
-                visit.visit, visit.wave, visit.error,
-                [f"{visit.retries + 1} attempts"] * bool(visit.retries) + ["set the pace"] * (id(visit) in paces))
-            for visit in trace.visits()]
+    bars = []
+    for visit in trace.visits():
+        notes = [f"{visit.retries + 1} attempts"] if visit.retries else []
+        notes += ["set the pace"] if (visit.node, visit.visit) in paces else []
+        bars.append(Bar(visit.node, visit.start, visit.end, "llm" if visit.node in thinkers else "node", visit.wait,
+                        visit.visit, visit.wave, visit.error, notes))
     for event in trace.of("route"):
         chosen = [bar for bar in bars if bar.lane == event["router"] and bar.end <= event["t"] and "node" not in event]
         if chosen and event.get("error"):
@@ -129,6 +137,11 @@ class _Run:
     trace: Trace
     label: str | None = None
     marks: Sequence[Mark] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.trace, Trace):
+            raise TypeError(f"a chart is drawn from a Trace, not from a {type(self.trace).__name__}: pass the one that "
+                            "observed the run, as in run_graph(graph, state, trace)")
 
     @property
     def title(self) -> str:
@@ -218,12 +231,13 @@ WORK, MODEL, FAILED, MARK = "#56B4E9", "#E69F00", "#D55E00", "#0072B2"
 INK, FAINT, BAND, PAPER = "#1A1A1A", "#595959", "#F0F0F0", "#FFFFFF"
 WAITED, CROSSED = "////", "xxxx"
 WIDTH = 9.0  # inches of a figure of our own
+LEAST = 3.5  # points: the smallest letters; where lanes are closer, nothing is written
 THIN = 2.0  # points: a bar that would be narrower is drawn as a mark of this width
 
 
 @dataclass
 class _Lane:
-    name: str  # "" where a lane goes on because bars overlap
+    title: str  # the name, and how often; "" where a lane goes on because bars overlap
     bars: list[Bar]
     y: float = 0.0
 
@@ -257,20 +271,27 @@ def _blocks(runs: list[_Run]) -> list[_Block]:
 
 
 def _lanes(bars: list[Bar]) -> list[_Lane]:
-    lanes: dict[str, list[_Lane]] = {}
+    """A lane a name, and one more wherever two bars of a name overlap, as calls of one tool may."""
+    named: dict[str, list[Bar]] = {}
     for bar in bars:
-        mine = lanes.setdefault(bar.lane, [])
-        free = next((lane for lane in mine if lane.bars[-1].end + lane.bars[-1].wait <= bar.start + 1e-9), None)
-        if free is None:
-            mine.append(_Lane("" if mine else bar.lane, [bar]))
-        else:
-            free.bars.append(bar)
-    return [lane for mine in lanes.values() for lane in mine]
+        named.setdefault(bar.lane, []).append(bar)
+    lanes = []
+    for name, mine in named.items():
+        runs = sum(bar.kind in _RAN for bar in mine)
+        rest = [_Lane(_short(name) + (f" ×{runs}" if runs > 1 else ""), [])]
+        for bar in mine:
+            free = [lane for lane in rest if not lane.bars or lane.bars[-1].over <= bar.start + 1e-9]
+            if not free:
+                free = [_Lane("", [])]
+                rest += free
+            free[0].bars.append(bar)
+        lanes += rest
+    return lanes
 
 
 @contextmanager
 def _own_style() -> Iterator[None]:
-    """Matplotlib's defaults, whatever the notebook's style is, so that a chart is the same everywhere."""
+    """Matplotlib's defaults, whatever style the notebook has set, so that a chart is the same everywhere."""
     try:
         from matplotlib import style
     except ImportError:
@@ -280,14 +301,14 @@ def _own_style() -> Iterator[None]:
 
 
 def _paint(runs: list[_Run], ax: Axes | None) -> Axes:
-    blocks = _blocks(runs)
     if ax is not None:
-        _draw(ax, blocks)
+        _draw(ax, _blocks(runs))
         return ax
     with _own_style():
+        blocks = _blocks(runs)
         ax = _figure(blocks)
         _draw(ax, blocks)
-    return ax
+        return ax
 
 
 def _figure(blocks: list[_Block]) -> Axes:
@@ -296,11 +317,11 @@ def _figure(blocks: list[_Block]) -> Axes:
     from matplotlib.figure import Figure
 
     lanes = [lane for block in blocks for lane in block.lanes]
-    unit = 0.34 if len(lanes) <= 40 else 0.26
+    unit = 0.34 if len(lanes) <= 40 else min(0.26, 80 / len(lanes))
     height = blocks[-1].bottom * unit + 0.75
     figure = Figure(figsize=(WIDTH, height), dpi=96, facecolor=PAPER)
     FigureCanvasAgg(figure)
-    left = (max((_width(_short(lane.name), 9) for lane in lanes), default=0) + 16) / 72
+    left = (max((_width(lane.title, 9) for lane in lanes), default=0) + 16) / 72
     axes: Axes = figure.add_axes((left / WIDTH, 0.62 / height, 1 - (left + 0.2) / WIDTH, 1 - 0.75 / height))
     return axes
 
@@ -311,18 +332,19 @@ def _draw(ax: Axes, blocks: list[_Block]) -> None:
     ax.set_ylim(blocks[-1].bottom, 0)
     ax.set_facecolor(PAPER)
     box, points = ax.get_window_extent(), 72 / ax.figure.dpi
-    size = min(9.0, max(4.0, box.height * points / blocks[-1].bottom * 0.52))
+    size = min(9.0, box.height * points / blocks[-1].bottom * 0.52)
     pen = _Pen(ax, span, box.width * points, size)
     for block in blocks:
         _draw_block(pen, block)
     lanes = [lane for block in blocks for lane in block.lanes]
-    ax.set_yticks([lane.y for lane in lanes], [_short(lane.name) for lane in lanes],
-                  fontproperties=_font(size), parse_math=False)
+    titles = [lane.title if size >= LEAST else "" for lane in lanes]
+    ax.set_yticks([lane.y for lane in lanes], titles, fontproperties=_font(size), parse_math=False)
     bars = [bar for lane in lanes for bar in lane.bars]
     legend = ["seconds since the start", *["hatched: waited at the barrier"] * any(bar.wait for bar in bars),
               *["crossed: failed"] * any(bar.error and bar.kind in _RAN for bar in bars)]
     ax.set_xlabel("; ".join(legend), fontproperties=_font(9))
-    ax.tick_params(axis="y", length=0)
+    ax.tick_params(axis="x", labelsize=9)
+    ax.tick_params(axis="y", length=0, pad=5)
     ax.grid(axis="x", color="#D0D0D0", linewidth=0.6)
     ax.set_axisbelow(True)
     for side in ("top", "left", "right"):
@@ -330,107 +352,116 @@ def _draw(ax: Axes, blocks: list[_Block]) -> None:
 
 
 def _draw_block(pen: _Pen, block: _Block) -> None:
-    title = _shortened(_line(block.run.title), lambda text: pen.fits(text, pen.room, bold=True))
-    pen.write(0, block.top + 0.5, title, bold=True)
+    pen.box(0, pen.room / pen.scale, block.top, block.waves_y, PAPER, edge="none")  # no grid behind the title
+    title = _line(block.run.title)
+    titles = (_shortened(title, most) for most in range(len(title), 0, -1))
+    pen.write(0, block.top + 0.5, next((text for text in titles if pen.fits(text, pen.room, bold=True)), ""), bold=True)
+    named = 0
     for number, (wave, start, end) in enumerate(block.waves):
         pen.box(start, end - start, block.waves_y, block.bottom, BAND if number % 2 == 0 else PAPER)
-        label = next((text for text in (f"wave {wave}", str(wave)) if pen.fits(text, (end - start) * pen.scale)), "")
-        pen.write((start + end) / 2, block.waves_y + 0.4, label, across="center")
+        named += bool(pen.within(start, end, block.waves_y + 0.4, [f"wave {wave}", str(wave)]))
+    if block.waves and not named:
+        pen.write(0, block.waves_y + 0.4, f"{len(block.waves)} waves", shift=3, boxed=True)
+    pen.rules = [at * pen.scale for _, at in block.run.marks]
     for lane in block.lanes:
         for bar in lane.bars:
             pen.bar(bar, lane.y)
         _label_lane(pen, lane)
     if not block.lanes:
         pen.write(0, block.bottom - 0.1, "nothing ran")
-    _draw_marks(pen, block)
-
-
-def _draw_marks(pen: _Pen, block: _Block) -> None:
     taken: list[tuple[float, float]] = []
     for label, at in sorted(block.run.marks, key=lambda mark: mark[1]):
-        x, text = at * pen.scale, f"{label}: {at:.2f} s"
         pen.rule(at, block.marks_y + 0.2, block.bottom)
-        pen.write_beside(x, x, taken, block.marks_y + 0.45, [text, f"{at:.2f} s"], colour=MARK, bold=True)
+        pen.beside(at * pen.scale, at * pen.scale, taken, block.marks_y + 0.45,
+                   [f"{_line(label)}: {at:.2f} s", f"{at:.2f} s"], colour=MARK, bold=True)
 
 
-# ---- labels: inside a bar, beside it, or not at all; never over one another
+# ---- labels: inside a bar, beside it, or not at all; never over one another. The table has what there is no room for.
 
 _RAN = ("node", "llm", "tool")
 
 
 def _label_lane(pen: _Pen, lane: _Lane) -> None:
-    """Writes what fits: inside a bar if there is room, else beside it; what no room is left for stands in the text."""
-    taken = [pen.extent(bar) for bar in lane.bars]  # points from the left edge that are not free
+    taken = [pen.extent(bar) for bar in lane.bars]  # what is not free, in points from the left edge
     repeated = len({bar.visit for bar in lane.bars}) > 1
-    for bar in lane.bars:
-        parts = _parts(bar, repeated)
-        inside = next((n for n in range(len(parts), 0, -1)
-                       if pen.fits(" · ".join(parts[:n]), bar.seconds * pen.scale)), 0)
-        if inside:
-            pen.write(bar.start + bar.seconds / 2, lane.y, " · ".join(parts[:inside]), across="center",
-                      boxed=bool(bar.error))
-        rest = parts[inside:]
-        waited = f"waited {_seconds(bar.wait)}"
-        if bar.wait >= 0.0005:
-            if not rest and pen.fits(waited, bar.wait * pen.scale):
-                pen.write(bar.end + bar.wait / 2, lane.y, waited, across="center", boxed=True)
-                continue
-            rest.append(waited)
-        if rest:
-            left, right = pen.extent(bar)
-            pen.write_beside(left, right, taken, lane.y, _shorter(rest, bool(bar.error)))
+    for bar in sorted(lane.bars, key=lambda bar: (bar.error is None, bar.wait == 0, bar.start)):
+        left, right = pen.extent(bar)
+        waited = [f"waited {_seconds(bar.wait)}", *_times(bar.wait)] if bar.wait >= 0.0005 else []
+        said = pen.within(bar.start, bar.end, lane.y, _ways(bar, repeated), boxed=bool(bar.error))
+        if said:
+            rest = [note for note in map(_line, bar.notes) if note not in said]
+            if pen.within(bar.end, bar.over, lane.y, waited, boxed=True):
+                waited = []
+            pen.beside(left, right, taken, lane.y, [_joined([*waited[:1], *rest]), *waited, *rest])
+        else:
+            ways = _ways(bar, repeated, waited[:1])
+            pen.beside(left, right, taken, lane.y, [*ways, *waited[1:]], held=(bar.end, bar.over))
 
 
-def _parts(bar: Bar, repeated: bool) -> list[str]:
-    """What there is to say of a bar, the most important last: ["visit 2: 0.900 s", "→ fix", "✗ failed: ValueError"]."""
+def _ways(bar: Bar, repeated: bool, waited: Sequence[str] = ()) -> list[str]:
+    """Shorter and shorter ways to say what there is to say of a bar."""
+    reasons = list(dict.fromkeys(_shortened(_line(bar.error or ""), most) for most in (80, 50, 30, 18)))
     if bar.kind not in _RAN:
-        return [f"✗ {bar.kind}: {_shortened(_line(str(bar.error)), lambda text: len(text) <= 60)}"]
-    lasted = (f"visit {bar.visit}: " if repeated else "") + _seconds(bar.seconds)
-    failed = [f"✗ failed: {_shortened(_line(bar.error), lambda text: len(text) <= 60)}"] if bar.error else []
-    return [lasted, *(_line(note) for note in bar.notes), *failed]
+        return [*(f"{bar.kind}: {reason}" for reason in reasons), bar.kind]
+    lasted, *briefer = _times(bar.seconds)
+    longer = f"visit {bar.visit}: {lasted}" if repeated else lasted
+    failed = [[f"✗ failed: {reason}"] for reason in reasons] if bar.error else [[]]
+    ways = [[longer, *map(_line, bar.notes), *failed[0], *waited], *([longer, *why, *waited] for why in failed),
+            [lasted, *failed[-1], *waited]]
+    if bar.error:
+        ways += [["✗ failed", *waited], ["✗ failed"]]
+    else:
+        ways += [[*waited]] if waited else [[text] for text in briefer]
+    return list(dict.fromkeys(map(_joined, ways)))
 
 
-def _shorter(parts: list[str], failed: bool) -> list[str]:
-    """Ever shorter ways to say it: all, then without the notes, then the last alone, then a sign."""
-    brief = [part.split(":")[0] if part.startswith("✗") else part.removeprefix("visit ") for part in parts]
-    ways = [parts, brief, [brief[0], brief[-1]], brief[-1:], [brief[-1].removeprefix("waited ")]]
-    return list(dict.fromkeys(" · ".join(dict.fromkeys(way)) for way in ways)) + (["✗"] if failed else [])
+def _joined(parts: Sequence[str]) -> str:
+    return " · ".join(parts).replace(" · →", " →")
 
 
 class _Pen:
-    """Draws on Axes, and knows how much room there is: lengths in points, `scale` of them a second."""
+    """Draws on Axes, and knows how much room there is: `room` points from left to right, `scale` of them a second."""
 
     def __init__(self, ax: Axes, span: float, room: float, size: float) -> None:
-        self.ax, self.room, self.size = ax, room, size
-        self.scale = room / span
+        self.ax, self.room, self.size, self.scale = ax, room, size, room / span
+        self.rules: list[float] = []  # where a mark's line passes, in points
 
     def fits(self, text: str, room: float, bold: bool = False) -> bool:
-        return _width(text, self.size, bold) + 6 <= room
+        return self.size >= LEAST and _width(text, self.size, bold) + 6 <= room
 
     def extent(self, bar: Bar) -> tuple[float, float]:
-        """From where to where a bar and its wait reach, in points; not less than can be seen."""
-        left = bar.start * self.scale
-        least = THIN / 2 if bar.kind in _RAN else 4.0
-        return left - least, max((bar.end + bar.wait) * self.scale, left + least)
+        """From where to where a bar and its wait reach, in points; at least as much as its mark."""
+        left, least = bar.start * self.scale, THIN / 2 if bar.kind in _RAN else 5.0
+        return left - least, max(bar.over * self.scale, left + least)
 
     def write(self, x: float, y: float, text: str, *, across: str = "left", bold: bool = False, boxed: bool = False,
               shift: float = 0.0, colour: str = INK) -> None:
-        """Text at x seconds, `shift` points to the right of it."""
+        """Text at x seconds and `shift` points; `boxed` on a slip of paper, where there are lines behind it."""
         if text:
-            box = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.2} if boxed else None
-            self.ax.annotate(_letters(text), (x, y), (shift, 0), textcoords="offset points", ha=across, va="center",
-                             color=colour, fontproperties=_font(self.size, bold), parse_math=False, bbox=box, zorder=5,
-                             annotation_clip=False)
+            slip = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.0} if boxed else None
+            self.ax.annotate(_letters(text), (x, y), (shift, 0), textcoords="offset points", ha=across,
+                             va="center_baseline", color=colour, fontproperties=_font(self.size, bold),
+                             parse_math=False, bbox=slip, zorder=5, annotation_clip=False)
 
-    def write_beside(self, left: float, right: float, taken: list[tuple[float, float]], y: float, ways: list[str], *,
-                     colour: str = INK, bold: bool = False) -> None:
-        """The first way to say it that finds room, right of `right` or else left of `left`; its place is taken then."""
-        for text in ways:
-            width = _width(text, self.size, bold) + 6
+    def within(self, start: float, end: float, y: float, ways: Sequence[str], boxed: bool = False) -> str:
+        """Writes the first of `ways` that fits between two moments, and returns it; "" if none does."""
+        text = next((text for text in ways if self.fits(text, (end - start) * self.scale)), "")
+        if text:
+            self.write((start + end) / 2, y, text, across="center", boxed=boxed)
+        return text
+
+    def beside(self, left: float, right: float, taken: list[tuple[float, float]], y: float, ways: Sequence[str], *,
+               held: tuple[float, float] = (0, 0), colour: str = INK, bold: bool = False) -> None:
+        """Writes the first of `ways` that finds room: in the hatched part, right of all, or else left of it."""
+        for text in filter(None, ways):
+            if self.within(*held, y, [text], boxed=True):
+                return
+            width = _width(text, self.size, bold) + 8
             for low, high in ((right, right + width), (left - width, left)):
                 free = all(high <= begin or end <= low for begin, end in taken if (begin, end) != (left, right))
-                if free and low >= 0 and high <= self.room + 8:
-                    self.write(low / self.scale, y, text, shift=3, colour=colour, bold=bold)
+                if free and low >= 0 and high <= self.room + 8 and self.size >= LEAST:
+                    crossed = any(low + 3 < rule < high for rule in self.rules) and not bold
+                    self.write(low / self.scale, y, text, shift=4, colour=colour, bold=bold, boxed=crossed)
                     taken.append((low, high))
                     return
 
@@ -448,11 +479,11 @@ class _Pen:
                          zorder=2.5)
         if bar.seconds * self.scale < THIN:
             self.ax.plot([bar.start] * 2, [y - 0.36, y + 0.36], color=colour, linewidth=THIN, solid_capstyle="butt",
-                         zorder=4)
+                         zorder=4, clip_on=False)
 
-    def box(self, x: float, width: float, top: float, bottom: float, fill: str) -> None:
-        self.ax.bar(x, bottom - top, width, top, align="edge", facecolor=fill, edgecolor="#C8C8C8", linewidth=0.6,
-                    zorder=0.4)
+    def box(self, x: float, width: float, top: float, bottom: float, fill: str, edge: str = "#C8C8C8") -> None:
+        self.ax.bar(x, bottom - top, width, top, align="edge", facecolor=fill, edgecolor=edge, linewidth=0.6,
+                    zorder=0.4 if edge != "none" else 0.8)
 
     def rule(self, x: float, top: float, bottom: float) -> None:
         self.ax.plot([x, x], [top, bottom], color=MARK, linewidth=1.8, linestyle=(0, (4, 2)), marker="v", markevery=[0],
@@ -466,6 +497,12 @@ def _seconds(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 0.1 else f"{seconds:.3f} s" if seconds < 100 else f"{seconds:.0f} s"
 
 
+def _times(seconds: float) -> list[str]:
+    """A length of time, to the millisecond and then with fewer digits: ["1.885 s", "1.9 s"]."""
+    brief = f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s" if seconds >= 1 else f"{seconds:.2f} s"
+    return [_seconds(seconds), brief] if seconds >= 0.1 else [_seconds(seconds)]
+
+
 def _line(text: str) -> str:
     """The text on one line, what cannot be seen written as an escape."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
@@ -477,12 +514,9 @@ def _short(name: str, most: int = 34) -> str:
     return name if len(name) <= most else f"{name[:most * 2 // 3]}…{name[-most // 3 + 1:]}"
 
 
-def _shortened(text: str, fits: Callable[[str], bool]) -> str:
-    """The text, or as much of its beginning as fits, with dots."""
-    if fits(text):
-        return text
-    beginnings = (text[:end].rstrip() + " …" for end in range(len(text) - 1, 0, -1))
-    return next((beginning for beginning in beginnings if fits(beginning)), "")
+def _shortened(text: str, most: int) -> str:
+    """The text, or as much of its beginning as fits in `most` characters, with dots."""
+    return text if len(text) <= most else text[:max(0, most - 2)].rstrip() + " …"
 
 
 def _letters(text: str) -> str:
@@ -511,15 +545,27 @@ def _font(size: float, bold: bool = False) -> Any:
     return FontProperties(fname=_font_file(bold), size=size)
 
 
+@lru_cache(maxsize=2)
+def _measure(bold: bool) -> Any:
+    """A copy of the font for measuring: what is drawn with sets sizes of its own."""
+    from matplotlib.ft2font import FT2Font
+
+    font = FT2Font(_font_file(bold))
+    font.set_size(100, 72)
+    return font
+
+
 @lru_cache(maxsize=1)
 def _glyphs() -> frozenset[int]:
-    from matplotlib.font_manager import get_font
+    return frozenset(_measure(False).get_charmap())
 
-    return frozenset(get_font(_font_file()).get_charmap())
+
+@lru_cache(maxsize=4096)
+def _advance(char: str, bold: bool) -> float:
+    """How wide a letter of one point is, in points."""
+    return float(_measure(bold).load_char(ord(char)).linearHoriAdvance) / 65536 / 100
 
 
 def _width(text: str, size: float, bold: bool = False) -> float:
     """How wide a text is, in points."""
-    from matplotlib.textpath import text_to_path
-
-    return float(text_to_path.get_text_width_height_descent(_letters(text), _font(size, bold), False)[0])
+    return sum(_advance(char, bold) for char in _letters(text)) * size

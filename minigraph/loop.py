@@ -55,7 +55,8 @@ class LoopResult:
     def __repr__(self) -> str:
         text = self.text if len(self.text) <= 60 else self.text[:57] + "..."
         called = ", ".join(call.name for call in self.tool_calls)
-        return f"LoopResult({text!r}, {self.stop_reason}, {self.iterations} iterations, called: {called or 'nothing'})"
+        return (f"LoopResult({text!r}, stop_reason={self.stop_reason!r}, iterations={self.iterations}, "
+                f"tool_calls=[{called}])")
 
 
 def run_loop(model: Model, tools: ToolRegistry | Iterable[Tool | Callable[..., Any]],
@@ -177,7 +178,7 @@ def agent_node(name: str, model: Model, tools: ToolRegistry | Iterable[Tool | Ca
     own = tuple(tools.tools.values() if isinstance(tools, ToolRegistry) else tools)
     ToolRegistry(own)  # what is wrong with the tools is reported here, not in the middle of a run
     _check_cap(max_iterations)
-    agent = RunAgent(model, own, out_key, well_formed(system), max_iterations, well_formed(prompt or all_of_it), name)
+    agent = RunAgent(model, own, out_key, well_formed(system), max_iterations, well_formed(prompt or all_of_it))
     return Node(name, agent, "agent", max_visits, on_error)
 
 
@@ -191,15 +192,13 @@ class RunAgent:
     system: Template
     max_iterations: int
     prompt: Template
-    name: str
 
     def __repr__(self) -> str:
         return f"<{self.model!r} with {ToolRegistry(self.tools)!r} -> {self.out_key}>"
 
     def __call__(self, state: Mapping[str, Any]) -> dict[str, Any]:
         system, prompt = render(self.system, state), render(self.prompt, state)
-        result = run_loop(self.model, self.tools, prompt, self.max_iterations, system=system, name=self.name)
-        return {self.out_key: result.text}
+        return {self.out_key: run_loop(self.model, self.tools, prompt, self.max_iterations, system=system).text}
 
 
 def all_of_it(state: Mapping[str, Any]) -> str:
