@@ -111,6 +111,7 @@ class VirtualClock:
         self._lock = threading.Lock()
         self._now = 0.0
         self._active = 0  # how many threads are running
+        self._runs = 0  # how many threads are in a run
         self._sleepers: list[tuple[float, int, _Sleeper]] = []  # a heap: when to wake, a tie-breaker, whom
         self._due: list[_Inbox] = []  # mailboxes that hold results and whose owner waits
         self._serial = itertools.count()
@@ -147,6 +148,7 @@ class VirtualClock:
             return
         with self._lock:
             self._active += 1
+            self._runs += 1
         self._here.counts = True
         try:
             yield
@@ -154,7 +156,9 @@ class VirtualClock:
             self._here.counts = False
             with self._lock:
                 self._active -= 1
-                self._step()
+                self._runs -= 1
+                if self._runs:  # with the last run over, nobody waits for time to move
+                    self._step()
 
     def turn_back(self, to: float) -> None:
         """Sets the time: where no thread can be started, calls that should overlap run in order, each from `to`."""

@@ -37,7 +37,7 @@ class NodeMark:
     name: str
     kind: str  # START, END, or a node's kind
     cap: int | None = None  # its max_visits
-    state: str | None = None  # ran, failed, waiting, running, blocked, skipped, not run; None without a run, or unknown
+    state: str | None = None  # ran, failed, waiting; running, interrupted; blocked, skipped, not run; None: unknown
     visits: int = 0
     seconds: float | None = None  # of its calls, all visits together; None: not recorded
     alarm: str | None = None  # "failed: TimeoutError: no answer"
@@ -45,6 +45,10 @@ class NodeMark:
     @property
     def absent(self) -> bool:
         return self.state in ("blocked", "skipped", "not run")
+
+    @property
+    def unfinished(self) -> bool:
+        return self.state in ("running", "interrupted")
 
 
 @dataclass
@@ -195,8 +199,8 @@ def _mark_run(drawn: Sheet, facts: _Facts) -> None:
             mark.state = "ran" if any(to_end) else None if None in to_end else never
         elif name in facts.waiting:
             mark.state, mark.alarm = "waiting", f"waiting: {shown(str(facts.waiting[name]))}"
-        elif name in facts.running and facts.status is None:
-            mark.state = "running"
+        elif name in facts.running:
+            mark.state = "running" if facts.status is None else "interrupted"
         elif name in facts.errors:
             mark.state, mark.alarm = "failed", f"failed: {shown(facts.errors[name])}"
         else:
@@ -217,7 +221,7 @@ def _way(edge: EdgeMark, facts: _Facts) -> tuple[bool | None, int | None]:
         times = 0
     elif edge.kind == "static":
         failed = facts.failed.get(src, 0) if facts.traced else int(src in facts.errors)
-        times = visits - failed if facts.traced or not failed or visits == 1 else None
+        times = visits - failed - (src in facts.running) if facts.traced or not failed or visits == 1 else None
     elif facts.status in ("done", "failed") and dst != END and dst not in facts.visits and dst not in facts.errors:
         times = 0
     else:
@@ -278,11 +282,11 @@ def _spoken(mark: NodeMark) -> list[str]:
     words = [] if mark.kind == "fn" else [mark.kind]
     if mark.cap is not None:
         words.append(f"at most {mark.cap} visit{'' if mark.cap == 1 else 's'}")
-    if mark.visits and mark.state != "running":
+    if mark.visits and not mark.unfinished:
         words.append("ran" if mark.visits == 1 else f"ran {mark.visits} times")
     if mark.seconds is not None:
         words.append(duration(mark.seconds) + (" in all" if mark.visits > 1 else ""))
-    if mark.alarm or mark.absent or mark.state == "running":
+    if mark.alarm or mark.absent or mark.unfinished:
         words.append(mark.alarm or str(mark.state))
     return words
 
@@ -295,7 +299,8 @@ def _spoken_ways(edges: list[EdgeMark]) -> list[str]:
         if edge.taken is not None:
             often = f" {edge.times} times" if (edge.times or 0) > 1 else ""
             words.append(f"taken{often}" if edge.taken else "not taken")
-        targets.setdefault((edge.label, f" ({', '.join(words)})" if words else ""), []).append(quoted(edge.dst))
+        label = " / ".join(map(quoted, edge.labels))
+        targets.setdefault((label, f" ({', '.join(words)})" if words else ""), []).append(quoted(edge.dst))
     return [f"--{label}--> {', '.join(names)}{words}" for (label, words), names in targets.items()]
 
 
@@ -338,7 +343,7 @@ def _look(mark: NodeMark) -> tuple[_Look, str, str, float]:
     """How a node looks: its kind's look, then the colours of its line and its letters, and the line's width."""
     look = _LOOKS.get(mark.kind, _LOOKS["fn"])
     line = FAINT if mark.absent else VERMILION if mark.state == "failed" else INK
-    width = 3.0 if mark.alarm or mark.state == "running" else 2.2 if mark.state == "ran" else 1.2
+    width = 3.0 if mark.alarm or mark.unfinished else 2.2 if mark.state == "ran" else 1.2
     return look, line, FAINT if mark.absent else PAPER if mark.kind == START else INK, width
 
 
@@ -351,7 +356,7 @@ def _facts_line(mark: NodeMark) -> str:
         facts.append(f"×{mark.visits}")
     if mark.seconds is not None:
         facts.append(duration(mark.seconds))
-    if (mark.absent and mark.kind != END) or mark.state == "running":
+    if (mark.absent and mark.kind != END) or mark.unfinished:
         facts.append(str(mark.state))
     return " · ".join(facts)
 
@@ -399,7 +404,9 @@ def _dot_node(mark: NodeMark) -> list[str]:
     for words in (_facts_line(mark), _alarm_line(mark)):
         if words:
             label += f'<BR/><FONT POINT-SIZE="10.5">{_html(words, letters, 30)}</FONT>'
-    return [f"label=<{label}>", f'shape="{look.shape}"', f'style="{look.style}{",dashed" if mark.absent else ""}"',
+    room = _room(mark.name, 13)
+    return [f"label=<{label}>", *([f'width="{room / 72 + 0.32:.2f}"'] if room else []),
+            f'shape="{look.shape}"', f'style="{look.style}{",dashed" if mark.absent else ""}"',
             f'fillcolor="{PAPER if mark.absent else look.fill}"', f'color="{line}"', f'penwidth="{width:g}"',
             *(['height="0.3"', 'margin="0.05,0.01"'] if mark.kind in (START, END, "agent", "human") else []),
             *(['peripheries="2"'] if mark.kind in (END, "graph") else [])]
@@ -409,16 +416,26 @@ def _dot_edge(edge: EdgeMark, turned: bool) -> list[str]:
     faint, words = edge.taken is False, _edge_words(edge)
     label = f"<B>{_html(words, INK)}</B>" if edge.taken else _html(words, FAINT if faint else INK)
     # The cell's padding keeps the letters clear of the line beside them.
-    cell = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="4"><TR><TD>{label}</TD></TR></TABLE>'
+    room = _room(words, 10.5)
+    cell = f'<TD WIDTH="{room + 8:.0f}">' if room else "<TD>"
+    cell = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="4"><TR>{cell}{label}</TD></TR></TABLE>'
     return [*([f"label=<{cell}>"] if words else []),
             f'color="{FAINT if faint else VERMILION if edge.kind == "on_error" else INK}"',
             f'penwidth="{2.6 if edge.taken else 1.1:g}"', f'style="{"solid" if edge.kind == "static" else "dashed"}"',
             *([f'arrow{"tail" if turned else "head"}="onormal"', 'arrowsize="1.1"'] if edge.kind == "on_error" else [])]
 
 
+def _room(text: str, size: float) -> float:
+    """How many points a text with wide letters needs, which graphviz-pure takes to be narrower; 0 without any."""
+    lines = [[unicodedata.east_asian_width(char) in "WF" for char in line] for line in wrapped(text, 26)]
+    return max(sum(1.1 if wide else 0.6 for wide in line) * size for line in lines) if any(map(any, lines)) else 0.0
+
+
 def _html(text: str, colour: str, width: int = 26) -> str:
     """Text for an HTML-like label of Graphviz: wrapped, escaped, coloured."""
-    return f'<FONT COLOR="{colour}">{"<BR/>".join(escape(line) for line in wrapped(text, width))}</FONT>'
+    body = "<BR/>".join(escape(line) for line in wrapped(text, width))
+    body = body.replace("\\", "\\\\")  # Graphviz takes \N for the node's identifier here, too
+    return f'<FONT COLOR="{colour}">{body}</FONT>'
 
 
 # ---- as Mermaid

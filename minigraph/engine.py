@@ -25,6 +25,7 @@ from __future__ import annotations
 import logging
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Executor
 from contextvars import copy_context
@@ -129,7 +130,8 @@ class Run:
         self.path: list[str] = []
         self.exceptions: dict[str, BaseException] = {}
         self.crew = Crew(self, max_workers, executor)
-        self.lock = threading.RLock()  # one event at a time
+        self.unheard: deque[tuple[str, dict[str, Any]]] = deque()  # events that the observer is still to hear
+        self.floor = threading.Lock()  # held by the thread that speaks to it
         self.start = self.clock.now()
 
     def go(self) -> GraphState:
@@ -248,12 +250,16 @@ class Run:
                 (started if self.revisit(visit) else refused).append(visit)
         if self.observed and self.waves and started:
             self.wave_number += 1
+            begun = self.clock.now()
             self.tell("wave_start", wave=self.wave_number, nodes=[visit.node for visit in started])
+        if refused and not self.waves:
+            self.crew.queue.extend(started)  # a refusal has ended already: nobody waits for it
+            return refused
         ended = self.crew.collect(started, wait_for_all=self.waves)
         if self.observed and self.waves and started:
             last = max(visit.ended for visit in ended)
             self.tell("wave_end", last, wave=self.wave_number, nodes=[visit.node for visit in started],
-                      waits={visit.node: (last - visit.ended) * 1000 for visit in started})
+                      ms=(last - begun) * 1000, waits={visit.node: (last - visit.ended) * 1000 for visit in started})
         return ended + refused
 
     def take(self, name: str) -> Visit:
@@ -499,11 +505,16 @@ class Run:
             self.send(kind, {"t": self.clock.now() - self.start, "workflow": self.graph.name, **event, "node": inner})
 
     def send(self, kind: str, event: dict[str, Any]) -> None:
-        with self.lock:
+        """Hands an event to the observer, one at a time and in order: whoever finds it busy leaves the event to it."""
+        self.unheard.append((kind, event))
+        while self.unheard and self.floor.acquire(blocking=False):  # to wait here could hold up virtual time for ever
             try:
-                self.observer(kind, event)  # type: ignore[misc]
+                while self.unheard:
+                    self.observer(*self.unheard.popleft())  # type: ignore[misc]
             except Exception:
-                log.exception("the observer raised on %r; the run goes on", kind)
+                log.exception("the observer raised; the run goes on")
+            finally:
+                self.floor.release()
 
     def parcel(self, visit: Visit) -> tuple[Callable[[Any], Any], dict[str, Any]]:
         """What an executor in another process needs to make the call."""

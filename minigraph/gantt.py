@@ -352,13 +352,13 @@ def _draw(ax: Axes, blocks: list[_Block]) -> None:
 
 
 def _draw_block(pen: _Pen, block: _Block) -> None:
-    pen.box(0, pen.room / pen.scale, block.top, block.waves_y, PAPER, edge="none")  # no grid behind the title
+    pen.box(0, pen.room / pen.scale, block.top, block.waves_y, PAPER, "none", 0.8)  # no grid behind the title
     title = _line(block.run.title)
     titles = (_shortened(title, most) for most in range(len(title), 0, -1))
     pen.write(0, block.top + 0.5, next((text for text in titles if pen.fits(text, pen.room, bold=True)), ""), bold=True)
     named = 0
     for number, (wave, start, end) in enumerate(block.waves):
-        pen.box(start, end - start, block.waves_y, block.bottom, BAND if number % 2 == 0 else PAPER)
+        pen.box(start, end - start, block.waves_y, block.bottom, PAPER if number % 2 else BAND, "#C8C8C8", 0.4)
         named += bool(pen.within(start, end, block.waves_y + 0.4, [f"wave {wave}", str(wave)]))
     if block.waves and not named:
         pen.write(0, block.waves_y + 0.4, f"{len(block.waves)} waves", shift=3, boxed=True)
@@ -472,18 +472,19 @@ class _Pen:
             self.ax.plot([bar.start], [y], marker="X", markersize=8, color=FAILED, markeredgecolor=INK, zorder=4)
             return
         fill = PAPER if bar.error else MODEL if bar.kind == "llm" else WORK
-        self.ax.barh(y, bar.seconds, 0.62, bar.start, facecolor=fill, edgecolor=colour, linewidth=0.9,
-                     hatch=CROSSED if bar.error else None, zorder=3)
+        self.box(bar.start, bar.seconds, y - 0.31, y + 0.31, fill, colour, 3, CROSSED if bar.error else None)
         if bar.wait > 0:
-            self.ax.barh(y, bar.wait, 0.62, bar.end, facecolor=PAPER, edgecolor=FAINT, linewidth=0.9, hatch=WAITED,
-                         zorder=2.5)
+            self.box(bar.end, bar.wait, y - 0.31, y + 0.31, PAPER, FAINT, 2.5, WAITED)
         if bar.seconds * self.scale < THIN:
             self.ax.plot([bar.start] * 2, [y - 0.36, y + 0.36], color=colour, linewidth=THIN, solid_capstyle="butt",
                          zorder=4, clip_on=False)
 
-    def box(self, x: float, width: float, top: float, bottom: float, fill: str, edge: str = "#C8C8C8") -> None:
-        self.ax.bar(x, bottom - top, width, top, align="edge", facecolor=fill, edgecolor=edge, linewidth=0.6,
-                    zorder=0.4 if edge != "none" else 0.8)
+    def box(self, x: float, width: float, top: float, bottom: float, fill: str, edge: str, zorder: float,
+            hatch: str | None = None) -> None:
+        from matplotlib.patches import Rectangle
+
+        self.ax.add_artist(Rectangle((x, top), width, bottom - top, facecolor=fill, edgecolor=edge, linewidth=0.8,
+                                     hatch=hatch, zorder=zorder))
 
     def rule(self, x: float, top: float, bottom: float) -> None:
         self.ax.plot([x, x], [top, bottom], color=MARK, linewidth=1.8, linestyle=(0, (4, 2)), marker="v", markevery=[0],

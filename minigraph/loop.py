@@ -194,7 +194,7 @@ class RunAgent:
     prompt: Template
 
     def __repr__(self) -> str:
-        return f"<{self.model!r} with {ToolRegistry(self.tools)!r} -> {self.out_key}>"
+        return f"<loop of {name_of(self.model)} with {ToolRegistry(self.tools)!r} -> {self.out_key}>"
 
     def __call__(self, state: Mapping[str, Any]) -> dict[str, Any]:
         system, prompt = render(self.system, state), render(self.prompt, state)

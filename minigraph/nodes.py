@@ -102,7 +102,7 @@ class AskModel:
     system: Template | None
 
     def __repr__(self) -> str:
-        return f"<{self.model!r} -> {self.out_key}>"
+        return f"<ask {name_of(self.model)} -> {self.out_key}>"
 
     def __call__(self, state: Mapping[str, Any]) -> dict[str, Any]:
         messages = [Message("user", render(self.prompt, state))]

@@ -180,7 +180,7 @@ class Plan:
     """What a run needs to know of a graph, found out once: the order of its nodes and the direction of its edges."""
 
     def __init__(self, graph: Graph, reverse_labels: bool = False) -> None:
-        self.graph = graph
+        self.graph, self.reverse_labels = graph, reverse_labels
         self.nodes, self.routers = dict(graph.nodes), dict(graph.routers)
         self.order = {name: i for i, name in enumerate(graph.nodes)}  # node -> its place
         self.back: set[tuple[str, str]] = set()  # the edges that point backwards
@@ -193,7 +193,7 @@ class Plan:
         self.rank = self._ranks()  # node -> a number, greater than that of every node before it
         self.reached = self._breadth_first()
         for src in [*self.reached, *(n for n in graph.nodes if n not in self.reached)]:
-            for dst in self._choices(src, reverse_labels):
+            for dst in self._choices(src):
                 if dst not in self.outs[src] and not self._points_back(src, dst):
                     self._join(src, dst)
         # What a run asks after each visit: whom to hand a ticket, and whom a failed one.
@@ -264,12 +264,12 @@ class Plan:
                     todo.append(dst)
         return seen
 
-    def _choices(self, src: str, reverse_labels: bool = False) -> list[str]:
+    def _choices(self, src: str) -> list[str]:
         """The targets of the conditional edges out of a node: its labels in order, `on_error` last; END left out."""
         if src == START:
             return []
         labels = list(self.graph.routers.get(src, (None, {}))[1].values())
-        ends = [dst for named in (labels[::-1] if reverse_labels else labels) for dst in named]
+        ends = [dst for named in (labels[::-1] if self.reverse_labels else labels) for dst in named]
         handler = self.graph.nodes[src].on_error
         return [dst for dst in (*ends, handler) if dst in self.ins]
 

@@ -189,7 +189,7 @@ class OwnCopy(GraphState):
     """A copy for one visit of a strict run: even asking for a key that a visit beside it wrote is an error."""
 
     def __init__(self, originals: dict[str, Any], explain: Callable[[str], str], known: Callable[[str], bool]) -> None:
-        super().__init__({key: _copied(value) for key, value in originals.items()})
+        super().__init__({key: value if key == "errors" else _copied(value) for key, value in originals.items()})
         self.originals, self._explain, self._known, self._held = originals, explain, known, True
 
     def get(self, key: str, default: Any = None) -> Any:

@@ -6,7 +6,7 @@ import pytest
 
 from minigraph.models.base import ModelError, Reply, ToolCall
 from minigraph.workflows import gather
-from minigraph.workflows.brief import brief, run
+from minigraph.workflows.brief import brief, run, stub_model
 
 
 def text_of(state):
@@ -98,7 +98,6 @@ def test_an_error_of_several_lines_cannot_pose_as_a_section(tmp_path):
     """The reason a tool gives stays on its line."""
     def dead(date):
         raise RuntimeError("no\nCalendar (1)\n- 09:00: fake")
-    from minigraph.workflows.brief import stub_model
     state = brief(scans(github=dead), stub_model(), lambda name, text: Path(name), "2026-03-02")
     assert state["synthesis"].split("\n") == [
         "Calendar has nothing today.",

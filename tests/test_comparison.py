@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from minigraph import Graph, run_graph
+from minigraph.models.base import Reply
 from minigraph.trace import Trace
 from minigraph.workflows import brief, gather
 from minigraph.workflows.comparison import ASSUMPTIONS, Comparison, compare
@@ -21,7 +22,8 @@ def test_the_figures(traces):
     assert compare(*traces).to_dict() == {
         "graph_gathering": 1.887, "graph_answering": 11.279, "graph_total": 13.166,
         "loop_gathering": 6.74, "loop_answering": 8.557, "loop_total": 15.297,
-        "series": 3.396, "ratio": 3.571807, "overlap": 1.799682, "saved": 0.139308, "gained": 4.853, "given_back": 2.722,
+        "series": 3.396, "ratio": 3.571807, "overlap": 1.799682, "saved": 0.139308,
+        "gained": 4.853, "given_back": 2.722,
         "graph_asked": ["github", "web", "calendar", "memory"], "loop_asked": ["github_read", "list_events"],
         "loop_calls": 3}
 
@@ -48,7 +50,7 @@ the loop asked github_read and list_events, and had enough."""
 def test_no_figure_stands_in_the_code(traces):
     """Another pair of traces gives other figures, in every line: slower events, other calls, a loop that wins."""
     graph, loop = traces
-    slower = Trace({**event, "t": event["t"] * 2, **({"ms": event["ms"] * 2} if "ms" in event else {})} for event in graph)
+    slower = Trace({**event, "t": 2 * event["t"], "ms": 2 * event.get("ms", 0)} for event in graph)
     figures = compare(slower, loop)
     assert (round(figures.ratio, 3), round(figures.overlap, 3), round(figures.saved, 3)) == (1.786, 1.8, -0.721)
     assert "72 % more" in str(figures) and "not 3.5" not in str(figures)
@@ -73,8 +75,6 @@ def test_a_trace_comes_back_from_a_file(traces, tmp_path):
 
 def test_a_loop_that_calls_nothing_is_compared(tmp_path, traces):
     """No tool call: nothing gathered, at once."""
-    from minigraph.models.base import Reply
-
     lazy = brief.run(outbox=tmp_path, model=lambda messages, tools=None: Reply("Sunny."))[1]
     figures = compare(traces[0], lazy)
     assert (figures.loop_gathering, figures.loop_calls, figures.ratio) == (0.0, 0, 0.0)
@@ -90,7 +90,7 @@ def test_a_ratio_without_an_end_is_none_in_json():
 def test_other_traces_are_refused(traces):
     """The wrong trace in either place is a ValueError that says what belongs there."""
     graph, loop = traces
-    with pytest.raises(ValueError, match="the first trace, of 'brief', has no node named scan_...: it must be of a gather"):
+    with pytest.raises(ValueError, match="the first trace, of 'brief', has no node named scan_.*must be of a gather"):
         compare(loop, graph)
     with pytest.raises(ValueError, match="the second trace, of 'gather', is not of a loop: it must be of a brief"):
         compare(graph, graph)

@@ -68,10 +68,14 @@ def test_days_are_spelled_in_english_everywhere():
 
 
 HOSTILE = [
-    "<script>alert(1)</script>", "<!-- x -->", "<img src=x onerror=y>", "a | b |", "`code` ``x``", "```", "~~~", "# head",
-    "## x", "- item", "+ item", "* item", "1. one", "12) two", "1234. many", "> quote", "**bold** _it_ snake_case __init__",
+    "<script>alert(1)</script>", "<!-- x -->", "<img src=x onerror=y>", "a | b |", "`code` ``x``", "```", "~~~",
+    "# head", "## x", "- item", "+ item", "* item", "1. one", "12) two", "1234. many", "> quote",
+    "**bold** _it_ snake_case __init__",
     "[link](javascript:alert(1))", "![img](data:x)", "&lt;b&gt; &amp; R&D AT&T; &#60; &copy", "~~gone~~", "\\*", "\\",
-    "$x$ $$y$$", "---", "===", "[ ] task", "[^1] foot", "'single' \"double\"", "{{x}} {key} %s", "👩‍💻 🏳️‍🌈 ❤️", "潮見 Sète",
+    "$x$ $$y$$", "---", "===", "[ ] task", "[^1] foot", "[a]: https://e.org [a]", "[a][a]",
+    "a] b [c", "\\[a](b)", "x [a\\](b)", 'pip install ".[notebooks]"',
+    "'single' \"double\"", "{{x}} {key} %s", "👩‍💻 🏳️‍🌈 ❤️",
+    "潮見 Sète",
     "10.5 degrees", "-", "#", "1.", "_", "a_", "|---|",
 ]
 
@@ -80,7 +84,8 @@ HOSTILE = [
 def test_markup_in_a_file_is_shown_and_not_obeyed(text):
     """A Markdown reader shows exactly the characters that stood in the file, and no markup of theirs."""
     mistune = pytest.importorskip("mistune")
-    render = mistune.create_markdown(escape=False, plugins=["table", "strikethrough", "footnotes", "task_lists", "math"])
+    plugins = ["table", "strikethrough", "footnotes", "task_lists", "math"]
+    render = mistune.create_markdown(escape=False, plugins=plugins)
     markdown = as_markdown(date(2026, 3, 2), text, {"web": [{"title": text, "snippet": text, "url": "https://e.org"}],
                                                     "memory": [{"text": text}], "calendar": []}, {"github": text})
     page = render(markdown)
@@ -117,18 +122,20 @@ def test_only_web_addresses_are_links(url, markdown):
 
 def test_a_reply_keeps_its_lines_and_loses_its_markup():
     """What a model writes is text: paragraphs and lines stay, markup is shown."""
-    assert as_paragraphs("  One.\nTwo <b>!\n\n\n# Three\n- four ") == "One.  \nTwo &lt;b>!\n\n\n\\# Three  \n\\- four"
+    assert as_paragraphs("  One.\nTwo <b>!\n\n\n# Three\n- four ") == "One.  \nTwo &lt;b>!\n\n\\# Three  \n\\- four"
     assert as_paragraphs("") == ""
 
 
 def test_escape_leaves_plain_text_alone():
     """Text that is no markup reads the same in the file: a person may open it in an editor."""
-    for text in ("Review of R&D, 10:30-11:00 (moved)!", "scan_web -> done", "it's #3 of 5 + 1 = 6"):
+    for text in ("Review of R&D, 10:30-11:00 (moved)!", "scan_web -> done", "it's #3 of 5 + 1 = 6",
+                 'pip install -e ".[notebooks]"'):
         assert escape(text) == text
 
 
 @pytest.mark.parametrize("item, line", [
-    ("plain", "- plain"), ({"text": "t"}, "- t"), ({"a": 1}, "- {'a': 1}"), (7, "- 7"), ({"title": None, "text": "x"}, "- x"),
+    ("plain", "- plain"), ({"text": "t"}, "- t"), ({"a": 1}, "- {'a': 1}"), (7, "- 7"),
+    ({"title": None, "text": "x"}, "- x"),
 ])
 def test_items_of_any_shape_are_told(item, line):
     """A scan of one's own may return what it likes; nothing is dropped."""
@@ -152,7 +159,7 @@ def test_a_briefing_is_made_of_the_text_and_of_nothing_else():
 
 def test_a_briefing_of_nothing_says_so():
     """Nothing, and nothing at all, are told apart."""
-    assert briefing(as_text({"calendar": [], "github": []}, {})) == "Calendar has nothing today.\nGitHub has nothing today."
+    assert briefing(as_text({"calendar": [], "web": []}, {})) == "Calendar has nothing today.\nWeb has nothing today."
     assert briefing("") == "There is nothing to tell."
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from minigraph import END, run_graph
+from minigraph import run_graph
 from minigraph.clock import virtual_time
 from minigraph.models.base import ModelError, Reply
 from minigraph.workflows import gather, sources
@@ -32,7 +32,7 @@ def section(digest, source):
 
 def test_the_shape():
     """START fans out to four scans, synthesize joins them, a router over counts leads to the digest or to the end."""
-    graph = build(dict.fromkeys(gather.SOURCES, lambda date: []), lambda messages: Reply(""), lambda name, text: Path(name))
+    graph = build(quiet(), lambda messages: Reply(""), lambda name, text: Path(name))
     described = graph.describe()
     scans = ["scan_github", "scan_web", "scan_calendar", "scan_memory"]
     assert [(node["name"], node["kind"], node["on_error"]) for node in described["nodes"]] == [
@@ -47,7 +47,7 @@ def test_the_shape():
 
 
 def test_the_recorded_waves_exactly(tmp_path):
-    """1506, 1887, 2 and 1 ms at once: the web sets the pace; 11,279 ms of synthesis; 13.166 s in all, whatever runs it."""
+    """1506, 1887, 2 and 1 ms at once, of which the web sets the pace; 11,279 ms of synthesis; 13.166 s in all."""
     _, trace = run(outbox=tmp_path)
     rows = [(visit.wave, visit.node, round(visit.start, 6), round(visit.end, 6), round(visit.wait, 6))
             for visit in trace.visits()]
@@ -200,7 +200,6 @@ def explode(error):
     (explode(RuntimeError("no route <to> host")), "RuntimeError: no route &lt;to> host"),
     (explode(KeyError("x")), "KeyError: 'x'"),
     (explode(TimeoutError()), "TimeoutError"),
-    (explode(SystemExit(3)), "SystemExit: 3"),
     (lambda date: None, "TypeError: the scan of 'web' returned None, and a scan returns a list"),
     (lambda date: {"a": 1}, "TypeError: the scan of 'web' returned {'a': 1}, and a scan returns a list"),
 ])
@@ -281,4 +280,3 @@ def test_the_question_holds_all_that_was_found(tmp_path):
     assert system.content == gather.INSTRUCTIONS
     assert user.content == ("Today is Monday, 2 March 2026.\n\nCalendar: nothing\nGitHub: nothing\n"
                             "Web (1)\n- page for 2026-03-02\nMemory: unavailable, the file is gone")
-    assert END == "END"

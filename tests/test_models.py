@@ -17,7 +17,8 @@ ADD = ToolSpec("add", "The sum of two numbers.", {"type": "object", "properties"
 
 
 def scripted_list(case):
-    return ScriptedModel({"text": ["five"], "tool": [Reply("", (ToolCall("c1", "add", {"a": 2}),))], "failure": []}[case])
+    scripts = {"text": ["five"], "tool": [Reply("", (ToolCall("c1", "add", {"a": 2}),))], "failure": []}
+    return ScriptedModel(scripts[case])
 
 
 def scripted_function(case):
@@ -194,6 +195,17 @@ def test_a_template_may_be_a_function_of_the_state():
     """What a function returns is the prompt, braces and all."""
     assert render(lambda state: f"{{{state['word']}}}", {"word": "hello"}) == "{hello}"
     assert callable(well_formed(lambda state: "{"))
+
+
+def test_a_prompt_is_text_or_makes_text():
+    """A function that forgot its return, and a prompt of another type, are TypeErrors that say so."""
+    def forgetful(state):
+        f"about {state}"
+
+    with pytest.raises(TypeError, match="prompt function 'forgetful' returned None; it returns the prompt, as text"):
+        render(forgetful, {})
+    with pytest.raises(TypeError, match="a prompt is text with {key} in it, or a function of the state, not None"):
+        well_formed(None)
 
 
 def test_long_templates_and_values_come_through_whole():

@@ -118,7 +118,8 @@ def test_an_llm_node_makes_one_call_without_tools():
 def test_an_llm_prompt_may_be_a_function_of_the_blackboard():
     """Prompt and system alike; without a system prompt there is one message."""
     model = ScriptedModel(["ok", "ok"])
-    run(llm_node("a", lambda state: "{" + state["x"], "out", model, system=lambda state: "as " + state["x"]), {"x": "1"})
+    node = llm_node("a", lambda state: "{" + state["x"], "out", model, system=lambda state: "as " + state["x"])
+    run(node, {"x": "1"})
     run(llm_node("a", "plain", "out", model))
     assert [[message.content for message in asked.messages] for asked in model.calls] == [["as 1", "{1"], ["plain"]]
 
@@ -127,8 +128,8 @@ def test_an_llm_call_is_an_event_with_its_latency():
     """`llm` is sent when the call ends: name, ms, stop_reason, usage, error; t is its end."""
     model = ScriptedModel([Reply("cut", stop_reason="max_tokens", usage={"output_tokens": 1})], latency=1.5, name="big")
     state, trace = run(llm_node("write", "hi", "text", model))
-    assert trace.of("llm") == [{"kind": "llm", "t": 1.5, "workflow": "one", "node": "write", "name": "big", "ms": 1500.0,
-                                "stop_reason": "max_tokens", "usage": {"output_tokens": 1}, "error": None}]
+    assert trace.of("llm") == [{"kind": "llm", "t": 1.5, "workflow": "one", "node": "write", "name": "big",
+                                "ms": 1500, "stop_reason": "max_tokens", "usage": {"output_tokens": 1}, "error": None}]
     assert state["text"] == "cut"  # a reply that was cut off is kept
 
 
@@ -329,7 +330,8 @@ def test_routers_route():
     def routed(score):
         graph = Graph().add_node("score", lambda state: {"score": score}).add_node("hot", lambda state: None)
         graph.add_node("rest", lambda state: None).add_edge(START, "score")
-        graph.add_router("score", band_router("score", BANDS, below="cold"), {"hot": "hot", "warm": "rest", "cold": END})
+        bands = band_router("score", BANDS, below="cold")
+        graph.add_router("score", bands, {"hot": "hot", "warm": "rest", "cold": END})
         return run_graph(graph, {})
 
     assert [routed(score).path for score in (0.8, 0.5, 0.1)] == [["score", "hot"], ["score", "rest"], ["score"]]
@@ -353,7 +355,7 @@ def failing(*outcomes):
 
 
 def test_retry_calls_again_within_one_visit():
-    """Three calls, one visit: waits of 1 s and 3 s on the run's clock, and an event for each failed attempt but the last."""
+    """Three calls, one visit: waits of 1 s and 3 s on the run's clock, and an event before each."""
     step = failing(OSError("first"), OSError("second"), {"x": 1})
     state, trace = run(Node("fetch", retry(step, attempts=3, delay=1, backoff=3)))
     assert (state["x"], state.visits, state.errors) == (1, {"fetch": 1}, {})
@@ -526,7 +528,8 @@ def test_a_timeout_is_a_number_of_seconds(seconds):
 
 def test_fallback_tries_each_in_turn():
     """The first result is the result; each step down is an event."""
-    state, trace = run(Node("weather", fallback(failing(OSError("down")), failing(ValueError("old")), failing({"x": 3}))))
+    live, cached, guess = failing(OSError("down")), failing(ValueError("old")), failing({"x": 3})
+    state, trace = run(Node("weather", fallback(live, cached, guess)))
     assert (state["x"], state.errors) == (3, {})
     assert [(event["failed"], event["error"]) for event in trace.of("fallback")] == [
         ("step", "OSError: down"), ("step", "ValueError: old")]
@@ -598,6 +601,8 @@ def test_wrappers_go_by_the_name_of_what_they_wrap():
     assert fallback(add, len).__name__ == "add"
     assert repr(wrapped) == "retry(timeout(add, seconds=2), attempts=2, delay=0.0, backoff=2.0, on=Exception)"
     assert repr(fallback(wrapped, len)) == f"fallback({wrapped!r}, len)"
+    assert repr(tool_node("sum", wrapped, ["a", "b"], "sum").fn) == f"<{wrapped!r}(a, b) -> sum>"
+    assert repr(llm_node("l", "hi", "out", retry(ScriptedModel(["x"], name="small"))).fn) == "<ask small -> out>"
     with pytest.raises(TypeError, match="cannot be called with"):
         tool_node("sum", wrapped, ["a", "b", "c"], "sum")
 
@@ -645,7 +650,8 @@ def test_a_process_pool_runs_what_factories_make():
     """Events come back with the result."""
     trace, graph = Trace(), Graph()
     for number, node in enumerate(MADE[:3]):
-        graph.add_node(replace(node, name=f"n{number}", fn=_Into(f"out{number}", node.fn))).add_edge(START, f"n{number}")
+        name = f"n{number}"
+        graph.add_node(replace(node, name=name, fn=_Into(f"out{number}", node.fn))).add_edge(START, name)
     with ProcessPoolExecutor(1) as pool:
         state = within(60, lambda: run_graph(graph, {"a": 1, "b": 2}, trace, executor=pool))
     assert (state.errors, state["out0"], state["out1"], state["out2"]) == ({}, 3, 3, 3)

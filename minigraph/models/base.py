@@ -105,7 +105,10 @@ def render(template: Template, state: Mapping[str, Any]) -> str:
     ValueError for a malformed template, KeyError for a key that the state does not have.
     """
     if callable(template):
-        return template(state)
+        text = template(state)
+        if not isinstance(text, str):
+            raise TypeError(f"prompt function {name_of(template)!r} returned {text!r}; it returns the prompt, as text")
+        return text
     return "".join(literal + (str(look_up(state, key)) if key else "") for literal, key in pieces(template))
 
 
@@ -121,8 +124,10 @@ def look_up(state: Mapping[str, Any], key: str) -> Any:
 
 def well_formed(template: Template) -> Template:
     """The template, if `render` can fill it in; a ValueError now rather than in the middle of a run."""
-    if not callable(template):
+    if isinstance(template, str):
         list(pieces(template))
+    elif not callable(template):
+        raise TypeError(f"a prompt is text with {{key}} in it, or a function of the state, not {template!r}")
     return template
 
 

@@ -81,8 +81,8 @@ class ScriptedModel:
     def _nth(self, listed: list[Any], turn: int, what: str) -> Any:
         if turn < len(listed):
             return listed[turn]
-        raise ModelError(f"model {self.name!r} ran out of {what}: there were {len(listed)}, and this is call {turn + 1}; "
-                         f"add to the list, or give a function instead")
+        raise ModelError(f"model {self.name!r} ran out of {what}: there were {len(listed)}, "
+                         f"and this is call {turn + 1}; add to the list, or give a function instead")
 
     def _check(self) -> None:
         """TypeError or ValueError for what no call could use, so that it is said where the model is made."""

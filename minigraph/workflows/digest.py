@@ -174,22 +174,28 @@ def as_markdown(day: date, synthesis: str, found: Mapping[str, Any], unavailable
 
 
 def as_paragraphs(text: str) -> str:
-    """A model's reply as Markdown: its lines are kept, its markup is not obeyed."""
-    return "  \n".join(_not_a_block(escape(row.strip())) for row in text.strip().split("\n")).replace("\n  \n", "\n\n")
+    """A model's reply as Markdown: its paragraphs and lines are kept, its markup is not obeyed."""
+    return "\n\n".join("  \n".join(_not_a_block(escape(row)) for row in paragraph.split("\n"))
+                       for paragraph in re.split(r"\n\s*\n", text.strip()))
 
 
 def _bullet(item: Line) -> str:
     lead, title, tail = escape(item.lead), escape(item.title), escape(item.tail)
     if re.match(r"https?://", item.url):
-        title = f"[{title}]({_address(item.url)})"
+        # In the text of a link every bracket counts, and [^ would begin a footnote.
+        inner = escape(item.title, brackets=r"[][]|^\^")
+        title = f"[{inner}]({_address(item.url)})"
     body = (f"**{lead}** " if lead else "") + title + (f" · {tail}" if tail else "")
     return "- " + _not_a_block(body)
 
 
-def escape(text: str) -> str:
-    """`text` on one line, such that Markdown and HTML show every character of it and obey none."""
+def escape(text: str, brackets: str = r"\](?=[(\[:])|^\[|\[(?=\^)") -> str:
+    """`text` on one line, such that Markdown and HTML show every character of it and obey none.
+
+    brackets: which of them to escape. Those that could make a link or a footnote do; the rest read better as they are.
+    """
     text = re.sub(r"&(?=#?\w+;)", "&amp;", on_one_line(text)).replace("<", "&lt;")
-    return re.sub(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", text)
+    return re.sub(rf"[\\`*|~$]|{brackets}|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", text)
 
 
 def _not_a_block(text: str) -> str:

@@ -76,11 +76,12 @@ def read_calendar(path: PathLike, day: date) -> list[Item]:
     _check_nesting(lines, _shown(path))
     try:
         calendars = icalendar.Calendar.from_ical("\r\n".join(line for _, line in lines) + "\r\n", multiple=True)
+        for calendar in calendars:
+            _use_own_zones(calendar)
     except Exception as error:  # the library raises whatever its parts raise
         raise SourceError("calendar", f"{_shown(path)} cannot be read as iCalendar: {_short(error)}") from error
     zone, items = _home(calendars)
     for calendar in calendars:
-        _use_own_zones(calendar)
         for series in _series(calendar.walk("VEVENT")):
             items += _on_day(series, day, zone, icalendar, recurring_ical_events)
     unique = {json.dumps(item, sort_keys=True): item for item in items}  # an export may hold an event twice
