@@ -209,7 +209,7 @@ def _graph_of(name: str) -> Graph:
     """The graph of a workflow, wired to nothing, or the one at module:name."""
     if name == "gather":
         from .workflows import gather
-        return gather.build(dict.fromkeys(gather.SOURCES, lambda date: []), gather.stub_model(), Path)
+        return gather.shape()
     module, colon, attribute = name.partition(":")
     if not colon:
         raise Complaint(f"no workflow {name!r}: there is {', '.join(WORKFLOWS)}, or name a graph of yours as module:name")

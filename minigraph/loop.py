@@ -17,6 +17,7 @@ import inspect
 import json
 import logging
 import re
+import reprlib
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -233,6 +234,9 @@ class Tool:
         if self.parameters is None:
             self.parameters = schema_of(self.fn)
 
+    def __repr__(self) -> str:
+        return f"<Tool {self.name}: {self._takes()}>"
+
     def spec(self) -> ToolSpec:
         """What a model is told about this tool."""
         return ToolSpec(self.name, self.description, self.parameters or {})
@@ -240,17 +244,20 @@ class Tool:
     def misfit(self, arguments: Any) -> str:
         """What is wrong with the arguments, naming each; "" if they fit `parameters`."""
         if not isinstance(arguments, Mapping):
-            return f"the arguments must be an object, not {arguments!r}"
+            return f"the arguments must be an object, not {reprlib.repr(arguments)}"
         schema = self.parameters or {}
         known = schema.get("properties", {})
         wrong = [f"missing {name!r}" for name in schema.get("required", ()) if name not in arguments]
         for name, value in arguments.items():
             if name in known and not _fits(value, known[name]):
-                wrong.append(f"{name!r} must be {_in_words(known[name])}, not {value!r}")
+                wrong.append(f"{name!r} must be {_in_words(known[name])}, not {reprlib.repr(value)}")
             elif name not in known and schema.get("additionalProperties") is False:
                 wrong.append(f"unexpected {name!r}")
-        takes = ", ".join(f"{name} ({_in_words(known[name])})" for name in known) or "no arguments"
-        return f"{'; '.join(wrong)}; it takes {takes}" if wrong else ""
+        return f"{'; '.join(wrong)}; it takes {self._takes()}" if wrong else ""
+
+    def _takes(self) -> str:
+        known = (self.parameters or {}).get("properties", {})
+        return ", ".join(f"{name} ({_in_words(schema)})" for name, schema in known.items()) or "no arguments"
 
 
 class ToolRegistry:

@@ -77,7 +77,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Revise:
-    """body, then a judge: on its visit k it sends the work to `revise`, and through the body again, if `picks[k - 1]`."""
+    """body, then a judge: on its visit k it sends the work to `revise` and through the body again if `picks[k - 1]`."""
 
     body: Any
     judge: Task
@@ -378,7 +378,7 @@ class _Compiler:
         labels = [str(i) for i in range(len(p.branches))]
         self.router(name, labels, [None if pick is None else [str(i) for i in pick] for pick in p.picks])
         exits: list[Exit] = []
-        for label, branch in zip(labels, p.branches):
+        for label, branch in zip(labels, p.branches, strict=True):
             if branch is None:
                 exits.append((name, label))
                 continue
@@ -473,7 +473,7 @@ class _Function:
         if self.visit in self.task.fails:
             raise RuntimeError(f"planned, on visit {self.visit}")
         update: dict[str, Any] = {self.task.name: self.visit}
-        update.update({key: self.task.name for key in self.task.sets})
+        update.update(dict.fromkeys(self.task.sets, self.task.name))
         update.update({key: fold(state.get(key, 0), self.task.name) for key in self.task.folds})
         return update
 

@@ -56,7 +56,7 @@ def test_sleep_is_free_in_virtual_time() -> None:
 
 
 def test_virtual_time_ends_with_its_block() -> None:
-    """Within the block the clock is virtual; outside it is the real one; a block within a block has a clock of its own."""
+    """Within the block the clock is virtual, outside it is the real one; a block within a block has its own."""
     real = now()
     with virtual_time() as outer:
         sleep(7)
@@ -138,7 +138,7 @@ def test_the_recorded_morning(schedule: str) -> None:
 def test_fewer_workers_than_nodes(schedule: str, workers: int, expected: list[tuple[float, float]]) -> None:
     """Nodes that find no worker start when one is free, in the order of the graph."""
     graph = make("START>a,b,c,d,e", a=nap(1), b=nap(2), c=nap(3), d=nap(1), e=nap(2))
-    assert spans(graph, schedule=schedule, max_workers=workers) == dict(zip("abcde", expected))
+    assert spans(graph, schedule=schedule, max_workers=workers) == dict(zip("abcde", expected, strict=True))
 
 
 @both
@@ -226,8 +226,8 @@ def test_a_run_that_ends_in_an_exception(schedule: str) -> None:
         times = []
         with virtual_time() as clock:
             with pytest.raises(StateCollision):
-                run_graph(make("START>a,b,c", a=lambda state: sleep(1) or {"k": 1}, b=lambda state: sleep(2) or {"k": 2},
-                               c=nap(50)), {}, schedule=schedule)
+                run_graph(make("START>a,b,c", a=lambda state: sleep(1) or {"k": 1},
+                               b=lambda state: sleep(2) or {"k": 2}, c=nap(50)), {}, schedule=schedule)
             times.append(clock.now())
             with pytest.raises(KeyboardInterrupt):
                 run_graph(make("START>a,b b>c", a=interrupt, b=nap(50), c=nap(1)), {}, schedule=schedule)
@@ -252,8 +252,8 @@ def test_an_observer_may_sleep(schedule: str) -> None:
 
     def go() -> str:
         with virtual_time():
-            return run_graph(make("START>a,b,c a>d b>d", a=nap(1), b=nap(2), c=lambda state: emit("x", {})), {}, observer,
-                             schedule=schedule).status
+            graph = make("START>a,b,c a>d b>d", a=nap(1), b=nap(2), c=lambda state: emit("x", {}))
+            return run_graph(graph, {}, observer, schedule=schedule).status
 
     assert within(5, go) == "done"
 
@@ -355,7 +355,8 @@ def test_two_threads_on_one_clock() -> None:
             def run() -> None:
                 for _ in range(10):
                     done.append(run_graph(make("START>a,b a>c b>c", a=nap(1), b=nap(2), c=nap(1)), {}).status)
-            threads = [threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True) for _ in range(3)]
+            threads = [threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True)
+                       for _ in range(3)]
             for thread in threads:
                 thread.start()
             for thread in threads:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from helpers import Heard, within
 
-from minigraph import END, START, Graph, GraphState, StateCollision, run_graph
+from minigraph import Graph, GraphState, StateCollision, run_graph
 from minigraph import clock as clocks
 
 CASES = [json.loads(line) for line in

@@ -260,12 +260,21 @@ def test_a_node_that_waits_for_an_answer_shows_its_question():
 
 def test_a_nested_graph_says_nothing_about_the_graph_around_it():
     """Events of an inner run carry the outer node's name; they are not the outer run's end, nor its routes."""
-    graph = make("START>a a>b b>END")
+    graph = make("START>a b>END", routers={"a": (lambda state: "on", {"on": "b", "x": END})})
     trace = run(graph)[1]
     inner = [{"kind": "route", "t": 0, "workflow": "inner", "router": "a", "label": "x", "node": "a"},
              {"kind": "graph_end", "t": 0, "workflow": "inner", "node": "a", "status": "failed", "ms": 5000.0},
              {"kind": "node_start", "t": 0, "workflow": "inner", "node": "a/b", "visit": 1}]
     assert to_text(graph, Trace([*trace.events, *inner])) == to_text(graph, trace)
+
+
+def test_a_node_that_is_refused_twice_goes_to_its_handler_once():
+    """As the engine does it: the handler leads back, and the second refusal goes nowhere."""
+    graph = make("START>a", a={"max_visits": 1, "on_error": "b"}, b={},
+                 routers={"a": (lambda state: "on", {"on": "b"}), "b": (lambda state: "back", {"back": "a", "out": END})})
+    state, trace = run(graph)
+    assert [event["kind"] for event in trace].count("refused") == 2 and state.visits == {"a": 1, "b": 2}
+    assert "a --on_error--> b (taken)\n" in to_text(graph, trace)
 
 
 # ---- DOT

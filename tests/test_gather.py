@@ -99,6 +99,18 @@ def test_real_time_gives_the_same_digest(tmp_path):
     assert digest_of(run(outbox=tmp_path / "c", measured=False)[0]) == expected
 
 
+def test_in_real_time_the_files_are_read_before_the_clock_runs(tmp_path, monkeypatch):
+    """So that a scan takes its recorded time and not the machine's; a dead source is dead in the run all the same."""
+    seen = []
+    monkeypatch.setattr(sources, "warm_up", lambda: seen.append("clock"))
+    monkeypatch.setattr(sources, "read_web", lambda path: seen.append("web") or ["page"])
+    state, trace = run(outbox=tmp_path, github=tmp_path / "gone", speed=2000, date="2026-03-02")
+    assert seen == ["web", "clock"]
+    assert state["web"] == ["page"] and set(state.errors) == {"scan_github"}
+    assert [visit.error for visit in trace.visits() if visit.node == "scan_github"] == [
+        f"SourceError: '{tmp_path / 'gone'}' does not exist"]
+
+
 # ---- what is in the digest
 
 

@@ -1,5 +1,6 @@
 """The agent loop, its tools, and a loop as one node."""
 
+import inspect
 import json
 import pickle
 from contextlib import suppress
@@ -346,6 +347,24 @@ def test_a_registry_never_raises(name, arguments, says):
     assert text.startswith("error: " + says)
 
 
+def test_a_coroutine_that_a_tool_returned_is_closed():
+    """Nobody will await it, and Python would complain about that much later, somewhere else."""
+    made = []
+
+    def forgets_to_run(text: str):
+        made.append(later(text))
+        return made[0]
+
+    ToolRegistry([forgets_to_run]).execute(ToolCall("c", "forgets_to_run", {"text": "x"}))
+    assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
+
+
+def test_an_argument_that_does_not_fit_is_shortened():
+    """A megabyte in the wrong place is not sent back to the model."""
+    text = ToolRegistry([add]).execute(ToolCall("c", "add", {"a": "x" * 1_000_000}))
+    assert text.startswith("error: add: 'a' must be integer, not 'xxx") and len(text) < 120
+
+
 def test_an_empty_registry_says_that_it_is_empty():
     """No tools, no suggestion."""
     assert ToolRegistry([]).execute(ToolCall("c", "add", {})) == "error: no tool 'add' (there are: none)"
@@ -384,6 +403,7 @@ def test_a_tool_describes_itself():
         "type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer", "default": 0}},
         "required": ["a"], "additionalProperties": False}
     assert (named.name, named.description, named.parameters) == ("plus", "Adds.", {"type": "object"})
+    assert repr(Tool("plus", add)) == "<Tool plus: a (integer), b (integer)>"
 
 
 @pytest.mark.parametrize("annotation, schema, fits, misfits", [

@@ -39,7 +39,8 @@ def refused(mistake: Callable[[], Any], *words: str, error: type[BaseException] 
 def failed(graph: Graph, node: str, *words: str, state: dict[str, Any] | None = None, **options: Any) -> None:
     """Assert that in a run of the graph this node, and no other, fails with these words, under both schedules."""
     for schedule in ("waves", "ready"):
-        result: GraphState = within(20, lambda schedule=schedule: run_graph(graph, state or {}, schedule=schedule, **options))
+        options["schedule"] = schedule
+        result: GraphState = within(20, lambda: run_graph(graph, state or {}, **options))
         assert result.status == "failed"
         assert list(result["errors"]) == [node]
         answer(result["errors"][node], *words)
@@ -60,7 +61,8 @@ def no_label(state: Any) -> None:
 def test_a_typo_in_an_edge() -> None:
     """The end of an edge is misspelt."""
     # edge 'draft' -> 'reveiw': no such node 'reveiw'; did you mean 'review'?
-    refused(lambda: article().add_edge("draft", "reveiw"), "'draft' -> 'reveiw'", "no such node", "did you mean 'review'?")
+    refused(lambda: article().add_edge("draft", "reveiw"),
+            "'draft' -> 'reveiw'", "no such node", "did you mean 'review'?")
 
 
 def test_an_edge_before_its_node() -> None:
@@ -78,7 +80,8 @@ def test_edges_before_all_nodes() -> None:
 def test_a_typo_in_a_routers_target() -> None:
     """A label's target is misspelt."""
     # router on 'review', label 'no': no such node 'darft'; did you mean 'draft'?
-    refused(lambda: article().add_router("review", no_label, {"no": "darft"}), "'review'", "'no'", "did you mean 'draft'?")
+    refused(lambda: article().add_router("review", no_label, {"no": "darft"}),
+            "'review'", "'no'", "did you mean 'draft'?")
 
 
 def test_a_typo_in_on_error() -> None:
@@ -126,7 +129,8 @@ def test_several_targets_in_one_edge() -> None:
 
 def test_a_function_where_its_name_belongs() -> None:
     """The function itself is given as the end of an edge."""
-    # edge 'START' -> <built-in function len>: no such node <built-in function len>; add it first: the graph has 'draft', ...
+    # edge 'START' -> <built-in function len>: no such node <built-in function len>; add it first: the graph has
+    # 'draft', 'review'
     refused(lambda: article().add_edge(START, len), "START", "no such node")  # type: ignore[arg-type]
 
 
@@ -147,21 +151,24 @@ def test_a_node_that_nothing_leads_to() -> None:
 def test_a_circle_of_static_edges() -> None:
     """A way back is drawn as an edge that always fires."""
     graph = make("START>draft draft>review review>draft")
-    # the static edges 'draft' -> 'review' -> 'draft' make a cycle that nothing can stop: let a router decide whether to go back
+    # the static edges 'draft' -> 'review' -> 'draft' make a cycle that nothing can stop: let a router decide whether to
+    # go back
     refused(lambda: run_graph(graph, {}), "'draft'", "'review'", "static edges", "cycle", "router")
 
 
 def test_a_loop_without_a_bound() -> None:
     """A router may go back, and nothing says how often."""
     graph = make("START>draft draft>review", routers={"review": (no_label, {"again": "draft", "good": END})})
-    # the cycle 'draft' -> 'review' -> 'draft' has no bound: give one of its nodes max_visits=, as in add_node('draft', ...
+    # the cycle 'draft' -> 'review' -> 'draft' has no bound: give one of its nodes max_visits=, as in
+    # add_node('draft', ..., max_visits=3)
     refused(lambda: run_graph(graph, {}), "'draft'", "'review'", "cycle", "no bound", "max_visits=")
 
 
 def test_a_retry_without_a_bound() -> None:
     """on_error goes back, and nothing says how often."""
     graph = make("START>draft draft>review", review={"on_error": "draft"})
-    # the cycle 'draft' -> 'review' -> 'draft' has no bound: give one of its nodes max_visits=, as in add_node('draft', ...
+    # the cycle 'draft' -> 'review' -> 'draft' has no bound: give one of its nodes max_visits=, as in
+    # add_node('draft', ..., max_visits=3)
     refused(lambda: run_graph(graph, {}), "'draft'", "'review'", "cycle", "max_visits=")
 
 
@@ -174,10 +181,13 @@ def test_a_second_router() -> None:
 
 def test_a_router_beside_an_edge() -> None:
     """A node has a router and static edges, in either order."""
-    # router on 'draft': it has static edges, and a node has a router or static edges, not both; remove 'draft' -> 'review' or ...
-    refused(lambda: article().add_router("draft", no_label, {"good": END}), "'draft'", "not both", "'draft' -> 'review'")
+    # router on 'draft': it has static edges, and a node has a router or static edges, not both; remove
+    # 'draft' -> 'review' or name it under a label
+    refused(lambda: article().add_router("draft", no_label, {"good": END}),
+            "'draft'", "not both", "'draft' -> 'review'")
     graph = make("START>draft", routers={"draft": (no_label, {"good": "review"})})
-    # edge 'draft' -> 'review': 'draft' has a router, and a node has a router or static edges, not both; let a label of ...
+    # edge 'draft' -> 'review': 'draft' has a router, and a node has a router or static edges, not both; let a label of
+    # the router name 'review' too
     refused(lambda: graph.add_edge("draft", "review"), "'draft' -> 'review'", "not both", "label")
 
 
@@ -194,7 +204,8 @@ def test_a_label_that_is_not_there() -> None:
 def test_a_router_that_forgets_its_return() -> None:
     """The router returns None."""
     graph = make("START>sort", routers={"sort": (no_label, {"urgent": "call", "calm": "wait"})})
-    # TypeError: the router on 'sort' returned None, which is no label (did it forget its return?); its labels are ...
+    # TypeError: the router on 'sort' returned None, which is no label (did it forget its return?); its labels are
+    # 'urgent', 'calm'
     failed(graph, "sort", "router on 'sort'", "None", "forget its return", "'urgent', 'calm'")
 
 
@@ -214,7 +225,8 @@ def test_true_and_false_as_labels() -> None:
 def test_a_router_that_chooses_nothing() -> None:
     """The router returns an empty list to say "none of them"."""
     graph = make("START>sort", routers={"sort": (lambda state: [], {"urgent": "call", "calm": "wait"})})
-    # ValueError: the router on 'sort' returned no label; its labels are 'urgent', 'calm'. To end the branch, let one name END
+    # ValueError: the router on 'sort' returned no label; its labels are 'urgent', 'calm'. To end the branch, let one
+    # name END
     failed(graph, "sort", "router on 'sort'", "no label", "END")
 
 
@@ -276,7 +288,8 @@ def test_writing_to_the_state() -> None:
     def draft(state: Any) -> None:
         state["text"] = "hello"
 
-    # TypeError: a node may not write to the blackboard (state['text'] = ...): return the keys it made instead, as in return ...
+    # TypeError: a node may not write to the blackboard (state['text'] = ...): return the keys it made instead, as in
+    # return {'key': value}
     failed(make("START>draft", draft=draft), "draft", "may not write", "state['text']", "return", "{'key': value}")
 
 
@@ -286,13 +299,15 @@ def test_updating_the_state() -> None:
         state.update(text="hello")
         return state
 
-    # TypeError: a node may not write to the blackboard (state.update(...)): return the keys it made instead, as in return ...
+    # TypeError: a node may not write to the blackboard (state.update(...)): return the keys it made instead, as in
+    # return {'key': value}
     failed(make("START>draft", draft=draft), "draft", "may not write", "update", "return")
 
 
 def test_returning_the_whole_state() -> None:
     """A node returns everything, with its own keys added."""
-    # ValueError: the key 'errors' is the engine's: return only the keys the node made, not the whole state, and raise ...
+    # ValueError: the key 'errors' is the engine's: return only the keys the node made, not the whole state, and raise
+    # an exception to report an error
     failed(make("START>draft", draft=lambda state: {**state, "text": "hello"}), "draft", "'errors'", "only the keys")
 
 
@@ -321,13 +336,15 @@ def test_an_async_node() -> None:
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # TypeError: the function is async and returned a coroutine; nodes are plain functions that run in threads: call your ...
+        # TypeError: the function is async and returned a coroutine; nodes are plain functions that run in threads: call
+        # your async code with asyncio.run(...) inside one
         failed(make("START>draft", draft=draft), "draft", "async", "asyncio.run(")
 
 
 def test_calling_the_function() -> None:
     """The function is called where it should be handed over."""
-    # node 'draft': its function must be callable, not {'text': 'hello'}; as in add_node('draft', lambda state: {'key': 'value'})
+    # node 'draft': its function must be callable, not {'text': 'hello'}; as in
+    # add_node('draft', lambda state: {'key': 'value'})
     refused(lambda: Graph().add_node("draft", {"text": "hello"}), "'draft'", "callable", "{'text': 'hello'}")  # type: ignore[arg-type]
 
 
@@ -355,8 +372,7 @@ def test_a_function_that_takes_nothing() -> None:
 def test_a_cap_of_nought() -> None:
     """max_visits=0, or a text."""
     # node 'draft': max_visits=0 must be a whole number from 1, or None for no cap
-    refused(lambda: Node("draft", len, max_visits=0) and Graph().add_node("draft", len, max_visits=0),
-            "'draft'", "max_visits=0", "from 1")
+    refused(lambda: Graph().add_node(Node("draft", len, max_visits=0)), "'draft'", "max_visits=0", "from 1")
     refused(lambda: Graph().add_node("draft", len, max_visits="2"), "'draft'", "max_visits='2'", "whole number")  # type: ignore[arg-type]
 
 
@@ -372,7 +388,8 @@ def test_an_unknown_kind() -> None:
 def test_two_branches_write_one_key() -> None:
     """Two agents write their answers into the same key."""
     graph = make("START>poet,critic", poet=lambda state: {"answer": 1}, critic=lambda state: {"answer": 2})
-    # nodes 'poet' and 'critic' both wrote 'answer', and neither comes after the other: give each a key of its own and let ...
+    # nodes 'poet' and 'critic' both wrote 'answer', and neither comes after the other: give each a key of its own and
+    # let a node below both put them together
     refused(lambda: run_graph(graph, {}), "'poet'", "'critic'", "'answer'", "key of its own", error=StateCollision)
 
 
@@ -383,14 +400,16 @@ def test_reading_what_a_neighbour_writes() -> None:
     for options in ({"schedule": "ready"}, {"strict": True}):
         with clocks.virtual_time():
             state = within(20, lambda options=options: run_graph(graph, {}, **options))
-        # KeyError: no 'headline' on the blackboard; it holds nothing. 'news' writes 'headline', but beside 'write', not before ...
+        # KeyError: no 'headline' on the blackboard; it holds nothing. 'news' writes 'headline', but beside 'write', not
+        # before it: lead an edge from 'news' to 'write', or do not read 'headline' there.
         answer(state["errors"]["write"], "'headline'", "'news'", "beside 'write'", "edge from 'news' to 'write'")
 
 
 def test_appending_in_place() -> None:
     """A node appends to a list that others read: strict finds it."""
     graph = make("START>add", add=lambda state: state["messages"].append("hi"))
-    # TypeError: the node changed 'messages' in place, where others may be reading it: copy it, change the copy and return ...
+    # TypeError: the node changed 'messages' in place, where others may be reading it: copy it, change the copy and
+    # return {'messages': ...}
     failed(graph, "add", "'messages'", "in place", "copy", "return {'messages': ", state={"messages": []}, strict=True)
 
 

@@ -200,7 +200,7 @@ def test_a_template_may_be_a_function_of_the_state():
 def test_a_prompt_is_text_or_makes_text():
     """A function that forgot its return, and a prompt of another type, are TypeErrors that say so."""
     def forgetful(state):
-        f"about {state}"
+        state.get("topic")
 
     with pytest.raises(TypeError, match="prompt function 'forgetful' returned None; it returns the prompt, as text"):
         render(forgetful, {})

@@ -87,7 +87,7 @@ T = Task
 ])
 def test_interpreter(root: Any, visits: dict[str, int], errors: set[str], status: str) -> None:
     """Each construct of the language does what its name says, interpreted and as a graph."""
-    caps = {name: 9 for name in ("t", "judge", "p")}
+    caps = dict.fromkeys(("t", "judge", "p"), 9)
     for program in (Program(root, caps), Program(root, caps, shuffle=5)):
         done = interpret(program)
         assert ({n: v for n, v in done.visits.items() if v}, done.errors, done.status) == (visits, errors, status)
@@ -172,8 +172,8 @@ def test_ways_back(program: Program) -> None:
 @steady(60)
 @given(programs(), st.integers(0, 99))
 def test_events_tell_the_whole_run(program: Program, seed: int) -> None:
-    """Every visit has a start and an end in the events, in virtual time never before what led to it; refused visits have
-    neither; the end of the graph counts the steps."""
+    """Every visit has a start and an end in the events, refused visits have neither; the end of the graph counts the
+    steps; and in virtual time nothing is told before what happened earlier."""
     want, heard = interpret(program), Heard()
     outcome(program, schedule="ready", seed=seed, observer=heard)
     started = [(e["node"], e["visit"]) for e in heard["node_start"]]
@@ -204,8 +204,8 @@ def test_any_order_of_finishing(schedule: str) -> None:
     """However the four nodes of a wave finish, the blackboard is the same, down to the order of its keys."""
     def once(times: tuple[int, ...]) -> str:
         graph = Graph("four")
-        for name, seconds in zip("dbac", times):
-            graph.add_node(name, lambda state, n=name, s=seconds: clocks.sleep(s) or {n: s * 0, f"{n}_too": n})
+        for name, seconds in zip("dbac", times, strict=True):
+            graph.add_node(name, lambda state, n=name, s=seconds: clocks.sleep(s) or {n: 1, f"{n}_too": n})
             graph.add_edge(START, name)
         graph.add_node("join", lambda state: {"all": [state[n + "_too"] for n in "abcd"]})
         for name in "abcd":

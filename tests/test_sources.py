@@ -341,9 +341,11 @@ def test_a_calendar_without_events_is_an_empty_day(file):
 
 
 def test_a_very_long_line_is_a_line(file):
-    """A line of a megabyte, unfolded as some programs write it, is read."""
-    [item] = read_calendar(file(ics(*event("DTSTART:20260302T100000", "SUMMARY:" + "x" * 1_000_000))), MONDAY)
-    assert len(item["title"]) == 1_000_000
+    """A line of a megabyte is read, unfolded as some programs write it or in thousands of folds."""
+    for fold in ("", "\r\n "):
+        path = file(ics(*event("DTSTART:20260302T100000", "SUMMARY:" + ("x" * 50 + fold) * 20_000 + "x")))
+        [item] = read_calendar(path, MONDAY)
+        assert len(item["title"]) == 1_000_001
 
 
 @pytest.mark.parametrize("content, expected", [
@@ -511,6 +513,9 @@ def test_notes_with_every_word_come_first_then_the_newer(file):
     path = file("\n".join(json.dumps({"id": key, "date": day, "text": text}) for key, day, text in rows))
     assert [item["id"] for item in read_memory(path, "release plan")] == ["2", "3", "4", "1"]
     assert [item["id"] for item in read_memory(path, "release plan", limit=1)] == ["2"]
+    far = [{"id": "long", "text": "tide gauge " + "and much else " * 99}, {"id": "short", "text": "gauge gauge gauge"}]
+    path = file("\n".join(map(json.dumps, [*far, *({"id": str(n), "text": "tide"} for n in range(9))])))
+    assert [item["id"] for item in read_memory(path, "tide gauge")][:2] == ["long", "short"]
 
 
 def test_tags_are_searched_and_returned(file):

@@ -9,11 +9,13 @@ It was offered four tools, and nothing failed: it had enough, and stopped.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date as Date
 from functools import partial, wraps
 from typing import Any, Literal
 
+from ..engine import END, START, Graph, GraphState
 from ..loop import Tool, run_loop
 from ..models.base import Message, Model, Reply, ToolCall
 from ..models.stub import ScriptedModel
@@ -21,7 +23,7 @@ from ..trace import Trace
 from . import sources
 from .digest import TITLES, as_paragraphs, as_text, briefing, on_one_line, spelled_out
 from .gather import INSTRUCTIONS, Scan, When, Where, Write, day_for, default_scans
-from .measured import call_seconds, on_clock, taking
+from .measured import ahead, call_seconds, on_clock, taking
 
 READS = {"github_read": "github", "list_events": "calendar", "web_search": "web", "memory_search": "memory"}
 
@@ -46,6 +48,28 @@ def brief(scans: Mapping[str, Scan], model: Model, write: Write, date: str,
     text = "\n\n".join([f"# {spelled_out(day)}", as_paragraphs(loop.text), "---", looked]) + "\n"
     return {"date": date, "synthesis": loop.text, "read": read, "not_read": left,
             "digest": str(write(f"brief-{date}.md", text))}
+
+
+def shape() -> Graph:
+    """The loop as a graph would be drawn: the model names a tool or is done, and every tool leads back to it."""
+    graph = Graph("brief")
+    graph.add_node("model", _nothing, kind="agent", max_visits=10)
+    for tool in READS:
+        graph.add_node(tool, _nothing, kind="tool").add_router(tool, _nothing, {"result": "model"})
+    graph.add_edge(START, "model")
+    return graph.add_router("model", _nothing, {**{tool: tool for tool in READS}, "done": END})
+
+
+def as_run(trace: Trace) -> GraphState:
+    """A loop's trace as the run of that graph: how often each tool was called, and the model."""
+    run = GraphState()
+    run.path = ["model" if call.kind == "llm" else call.name for call in trace.calls()]
+    run.visits = dict(Counter(run.path))
+    return run
+
+
+def _nothing(state: Any) -> None:
+    """What the nodes of `shape` do: it is there to be drawn."""
 
 
 def tools_over(scans: Mapping[str, Scan], date: str, pace: Mapping[str, Iterable[float]]) -> list[Tool]:
@@ -96,6 +120,8 @@ def run(date: When = None, calendar: Where = None, github: Where = None, memory:
     """
     day = day_for(date, calendar)
     scans = default_scans(calendar, github, memory, web, query)
+    if measured and speed is not None:
+        scans = {source: ahead(scan, day.isoformat()) for source, scan in scans.items()}
     calls = call_seconds("brief") if measured else []
     pace = {tool: [seconds for name, seconds in calls if name == tool] for tool in READS}
     trace = Trace() if trace is None else trace

@@ -114,8 +114,8 @@ class Comparison:
 
 ASSUMPTIONS = (
     "One run each: how much such figures vary from run to run was not measured.",
-    "Measured is when each tool call of the loop was done, and its total. How that time splits between the model "
-    "and the tools is an assumption: it stands in data/measured/brief.json.",
+    "Measured is when each tool call of the loop was done, and its total. How its time splits between the model and "
+    "the tools is an assumption, which decides where its calls begin, and no figure above.",
 )  # to be said wherever the recorded times were used
 
 

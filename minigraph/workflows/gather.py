@@ -24,7 +24,7 @@ from ..nodes import llm_node, tool_node
 from ..trace import Trace
 from . import sources
 from .digest import as_markdown, as_text, briefing, spelled_out
-from .measured import node_seconds, on_clock, taking
+from .measured import ahead, node_seconds, on_clock, taking
 
 Scan = Callable[[str], "list[Any]"]  # the date, YYYY-MM-DD -> what the source has for it
 Write = Callable[[str, str], Path]  # file name, text -> where it was put
@@ -59,6 +59,11 @@ def build(scans: Mapping[str, Scan], model: Model, write: Write) -> Graph:
     graph.add_router("synthesize", anything_to_say, {"something": "draft_digest", "nothing": END})
     graph.add_edge("draft_digest", END)
     return graph
+
+
+def shape() -> Graph:
+    """The graph wired to nothing: to be drawn, counted and reasoned about, not to be run."""
+    return build(dict.fromkeys(SOURCES, lambda date: []), stub_model(), lambda name, text: Path(name))
 
 
 @dataclass(frozen=True)
@@ -123,12 +128,15 @@ def run(date: When = None, calendar: Where = None, github: Where = None, memory:
 
     date: the day to gather for, a date or "YYYY-MM-DD"; see `day_for` for what it is otherwise. query: what to look
     for in the memory. measured: the scans and the stub model take the times recorded in data/measured/, and the
-    run is in virtual time; with `speed` it is that many times as fast as real time. Without `measured` everything
-    takes what it takes. A `model` of your own is never slowed down. trace: where to record, if not in a new one.
+    run is in virtual time; with `speed` it is that many times as fast as real time, and the files are read before
+    it begins. Without `measured` everything takes what it takes. A `model` of your own is never slowed down. trace:
+    where to record, if not in a new one.
     """
     day = day_for(date, calendar)
     scans = default_scans(calendar, github, memory, web, query)
     seconds = node_seconds("gather") if measured else {}
+    if measured and speed is not None:
+        scans = {source: ahead(scan, day.isoformat()) for source, scan in scans.items()}
     if measured:
         scans = {source: taking(seconds[f"scan_{source}"], scan) for source, scan in scans.items()}
     graph = build(scans, model or stub_model(seconds.get("synthesize", 0.0)), partial(sources.write_outbox, outbox))

@@ -95,20 +95,19 @@ def _content_lines(path: PathLike) -> Iterator[tuple[int, str]]:
     """
     raw = _read_bytes(path, "calendar")
     physical = raw.replace(b"\r\n", b"\n").split(b"\n" if b"\n" in raw else b"\r")
-    logical: list[tuple[int, bytes]] = []
+    logical: list[tuple[int, list[bytes]]] = []  # (number of the first line, the pieces)
     for number, line in enumerate(physical, 1):
-        if line[:1] in (b" ", b"\t") and logical and line.strip():
-            first, start = logical[-1]
-            logical[-1] = (first, start + line[1:])
+        if line[:1] in (b" ", b"\t") and logical:
+            logical[-1][1].append(line[1:])
         elif line.strip():
-            logical.append((number, line))
-    for number, line in logical:
-        yield number, _decoded(line, path, "calendar", number)
+            logical.append((number, [line]))
+    for number, pieces in logical:
+        yield number, _decoded(b"".join(pieces), path, "calendar", number)
 
 
 def _check_nesting(lines: list[tuple[int, str]], shown: str) -> None:
     """SourceError unless every BEGIN has its END: the parser silently drops a component that is cut off."""
-    if not lines or lines[0][1].strip().upper() != "BEGIN:VCALENDAR":
+    if lines[0][1].strip().upper() != "BEGIN:VCALENDAR":
         raise SourceError("calendar", f"{shown} is not an iCalendar file: "
                                       f"it begins with {_short(lines[0][1], 30)!r}, not with BEGIN:VCALENDAR")
     opened: list[tuple[int, str]] = []  # (line, component) that wait for their END
