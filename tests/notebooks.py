@@ -53,6 +53,7 @@ def load(path: Path) -> Any:
 def execute(path: Path, timeout: int = 120) -> Any:
     """The notebook as it ran just now: all cells in order, in a new kernel, offline, without keys."""
     from nbclient import NotebookClient
+    from nbclient.util import run_sync
     notebook = load(path)
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -62,7 +63,8 @@ def execute(path: Path, timeout: int = 120) -> Any:
     env = {name: value for name, value in os.environ.items() if not KEYS.search(name)}
     env["MINIGRAPH_HEADLESS"] = "1"
     with client.setup_kernel(env=env, cwd=str(path.parent)):
-        client.kc.execute_interactive(GUARD, silent=True, store_history=False, output_hook=lambda message: None)
+        run_sync(client.kc.execute_interactive)(GUARD, silent=True, store_history=False,
+                                                output_hook=lambda message: None)
         for index, cell in enumerate(notebook.cells):
             client.execute_cell(cell, index)
     return notebook

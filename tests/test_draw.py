@@ -270,8 +270,8 @@ def test_a_nested_graph_says_nothing_about_the_graph_around_it():
 
 def test_a_node_that_is_refused_twice_goes_to_its_handler_once():
     """As the engine does it: the handler leads back, and the second refusal goes nowhere."""
-    graph = make("START>a", a={"max_visits": 1, "on_error": "b"}, b={},
-                 routers={"a": (lambda state: "on", {"on": "b"}), "b": (lambda state: "back", {"back": "a", "out": END})})
+    routers = {"a": (lambda state: "on", {"on": "b"}), "b": (lambda state: "back", {"back": "a", "out": END})}
+    graph = make("START>a", a={"max_visits": 1, "on_error": "b"}, routers=routers)
     state, trace = run(graph)
     assert [event["kind"] for event in trace].count("refused") == 2 and state.visits == {"a": 1, "b": 2}
     assert "a --on_error--> b (taken)\n" in to_text(graph, trace)

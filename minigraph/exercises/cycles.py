@@ -2,13 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..checks import Exercise, Rehearsal, Wrong, cannot_run, edges_of, is_function, listed, rehearse
 from ..engine import END, START, Graph, Node
-from ..nodes import key_router
+from ..models.stub import ScriptedModel
+from ..nodes import band_router, key_router, llm_node
+
+# check -> what its model says, always, and how many seconds it takes to say it
+CHECKS = {"tone": ("0.6", 1.0), "facts": ("0.9", 2.5), "length": ("0.9", 0.1)}
+WAYS = {"good": "save", "nearly": "revise", "hopeless": "human"}  # label -> target
+
+
+def content(again: Iterable[str] = tuple(CHECKS)) -> Graph:
+    """A new graph that drafts a text, has it checked three times at once, and joins the scores; the lowest decides.
+
+    After a revision the checks named in `again` run again. All models are stubs, and the tone is never good enough.
+    """
+    graph = Graph("content")
+    graph.add_node(llm_node("draft", "Write a letter.", "text", _says("Dear all", 2.0)))
+    for key, (score, seconds) in CHECKS.items():
+        graph.add_node(llm_node(f"check_{key}", f"From 0 to 1, how good is the {key}? {{text}}", key,
+                                _says(score, seconds), parse=float))
+    graph.add_node("aggregate", lambda state: {"score": min(state[key] for key in CHECKS)})
+    better = ScriptedModel(lambda messages, tools: messages[-1].content + "!", latency=1.5)
+    graph.add_node(llm_node("revise", "{text}", "text", better, max_visits=2, on_error="human"))
+    graph.add_node("save", lambda state: {"saved": state["text"]})
+    graph.add_node("human", lambda state: {"asked": state["text"]}, kind="human")
+    graph.add_edge(START, "draft").add_edge("save", END).add_edge("human", END)
+    for key in CHECKS:
+        graph.add_edge("draft", f"check_{key}").add_edge(f"check_{key}", "aggregate")
+    for key in again:
+        graph.add_edge("revise", f"check_{key}")
+    return graph.add_router("aggregate", band_router("score", {"good": 0.8, "nearly": 0.5}, below="hopeless"), WAYS)
+
+
+def _says(text: str, seconds: float) -> ScriptedModel:
+    return ScriptedModel(lambda messages, tools: text, latency=seconds)
+
 
 # ---- cycles-1
 
@@ -34,7 +67,7 @@ def letter(bound: Node, good_at: int | None = None) -> Graph:
     for node in nodes.values():
         graph.add_node(node)
     graph.add_edge(START, "draft").add_edge("draft", "review").add_edge("revise", "review")
-    graph.add_router("review", key_router("verdict"), {"good": "save", "nearly": "revise", "hopeless": "human"})
+    graph.add_router("review", key_router("verdict"), WAYS)
     return graph.add_edge("save", END).add_edge("human", END)
 
 
@@ -220,7 +253,7 @@ CLOSED = Exercise(
 `open_cycle()` is a graph that drafts a text and checks it twice at once; `aggregate` writes the `score`. `revise`,
 `save` and `human` stand ready, not yet reached. Write a function of the graph that closes the cycle: a text that
 scores 0.8 or more is saved, any other is revised; after a revision both checks read the new text.""",
-    todo="define a function that takes the graph and adds a router and two edges to it",
+    todo="write def answer(graph): ..., a function that adds a router and two edges to it",
     check=check_closed,
     why="One router decides to stop, one node is capped, and both checks read every text.",
     hints=[

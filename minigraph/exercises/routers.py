@@ -85,7 +85,7 @@ ROUTER = Exercise(
 A model has read a mail and wrote `intent` (a word) and `score` (0 to 1, how keen). Write the router: a function of the
 state that returns `"urgent"` for the intent `"urgent"`, whatever the score; else `"hot"` if the score reaches 0.8,
 `"warm"` if it reaches 0.5, and `"cold"` below that.""",
-    todo="define a function of the state, and say answer = its name",
+    todo="write def answer(state): ... in place of the line with the three dots",
     check=check_router,
     why="Nine rows, no graph, no model: a router is the part of an agent that can be tested completely.",
     hints=[
@@ -212,7 +212,7 @@ JOIN = Exercise(
 `draw(fork("left"))` shows two ways to `join`: a short one by `left`, a long one by `right` and `more`. How often does
 `join` run if the router of `ask` returns (1) `"left"`, (2) `["left", "right"]`, (3) `"stop"`, which leads to END?
 Answer with a list of three numbers.""",
-    todo="three numbers, answer = [..., ..., ...]",
+    todo="put three numbers in place of the dots: answer = [..., ..., ...]",
     check=check_join,
     why="Nobody told join how many to wait for: it asks who can still arrive, takes what came, and runs once.",
     hints=[
