@@ -212,7 +212,7 @@ def _graph_of(name: str) -> Graph:
         return gather.shape()
     module, colon, attribute = name.partition(":")
     if not colon:
-        raise Complaint(f"no workflow {name!r}: there is {', '.join(WORKFLOWS)}, or name a graph of yours as module:name")
+        raise Complaint(f"no workflow {name!r}: there is {', '.join(WORKFLOWS)}, or name one of yours as module:name")
     sys.path.insert(0, os.getcwd())
     try:
         found = getattr(importlib.import_module(module), attribute)

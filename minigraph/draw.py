@@ -57,7 +57,7 @@ class EdgeMark:
 
     src: str
     dst: str
-    kind: str  # static, router, on_error
+    kind: str  # static, router, on_error; of an arrow also either, a static edge and an on_error in one
     labels: list[str] = field(default_factory=list)
     backwards: bool = False
     taken: bool | None = None  # None without a run, or unknown
@@ -366,9 +366,24 @@ def _alarm_line(mark: NodeMark) -> str:
     return "" if mark.alarm is None else "! " + textwrap.shorten(mark.alarm, 72, placeholder=" …")
 
 
+def _arrows(edges: list[EdgeMark]) -> list[EdgeMark]:
+    """The edges as they are drawn: an on_error that leads where a static edge leads anyway shares its arrow."""
+    static = {(edge.src, edge.dst) for edge in edges if edge.kind == "static"}
+    handlers = {(edge.src, edge.dst): edge for edge in edges if edge.kind == "on_error"}
+    arrows = []
+    for edge in edges:
+        handler = handlers.get((edge.src, edge.dst))
+        if handler is None or (edge.src, edge.dst) not in static:
+            arrows.append(edge)
+        elif edge.kind == "static":
+            taken = True if handler.taken else edge.taken
+            arrows.append(EdgeMark(edge.src, edge.dst, "either", handler.labels, taken=taken))
+    return arrows
+
+
 def _edge_words(edge: EdgeMark) -> str:
-    if edge.kind == "static":
-        return ""
+    if edge.kind in ("static", "either"):
+        return "! also on_error" if edge.kind == "either" else ""
     times = f" ×{edge.times}" if (edge.times or 0) > 1 else ""
     return ("! " if edge.kind == "on_error" else "") + edge.label + times
 
@@ -389,7 +404,7 @@ def _dot(drawn: Sheet, upright: bool = False) -> str:
              '  node [fontname="Helvetica", fontsize="13", height="0.42", margin="0.16,0.08"];',
              '  edge [arrowsize="0.8", fontname="Helvetica", fontsize="10.5"];']
     lines += [f"  {ids[mark.name]} [{', '.join(_dot_node(mark))}];" for mark in drawn.nodes]
-    for edge in drawn.edges:
+    for edge in _arrows(drawn.edges):
         turned, more = edge.backwards and upright, []
         if edge.backwards:
             more = ['dir="back"'] if turned else ['constraint="false"']
@@ -421,7 +436,8 @@ def _dot_edge(edge: EdgeMark, turned: bool) -> list[str]:
     cell = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="4"><TR>{cell}{label}</TD></TR></TABLE>'
     return [*([f"label=<{cell}>"] if words else []),
             f'color="{FAINT if faint else VERMILION if edge.kind == "on_error" else INK}"',
-            f'penwidth="{2.6 if edge.taken else 1.1:g}"', f'style="{"solid" if edge.kind == "static" else "dashed"}"',
+            f'penwidth="{2.6 if edge.taken else 1.1:g}"',
+            f'style="{"solid" if edge.kind in ("static", "either") else "dashed"}"',
             *([f'arrow{"tail" if turned else "head"}="onormal"', 'arrowsize="1.1"'] if edge.kind == "on_error" else [])]
 
 
@@ -453,15 +469,15 @@ def _mermaid(drawn: Sheet) -> str:
         opening, closing = _look(mark)[0].brackets
         label = _entities(mark.name, _facts_line(mark), _alarm_line(mark))
         lines.append(f'  {ids[mark.name]}{opening}"{label}"{closing}')
-    for edge in drawn.edges:
-        arrow, words = "-->" if edge.kind == "static" else "-.->", _edge_words(edge)
+    for edge in _arrows(drawn.edges):
+        arrow, words = "-->" if edge.kind in ("static", "either") else "-.->", _edge_words(edge)
         label = f'|"{_entities(words)}"|' if words else ""
         lines.append(f"  {ids[edge.src]} {arrow}{label} {ids[edge.dst]}")
     for mark in drawn.nodes:
         look, line, letters, width = _look(mark)
         lines.append(f"  style {ids[mark.name]} fill:{PAPER if mark.absent else look.fill},stroke:{line},"
                      f"color:{letters},stroke-width:{width:g}px" + (",stroke-dasharray:5 4" if mark.absent else ""))
-    for number, edge in enumerate(drawn.edges):
+    for number, edge in enumerate(_arrows(drawn.edges)):
         if edge.taken is not None or edge.kind == "on_error":
             colour = FAINT if edge.taken is False else VERMILION if edge.kind == "on_error" else INK
             lines.append(f"  linkStyle {number} stroke:{colour},stroke-width:{4 if edge.taken else 1}px")

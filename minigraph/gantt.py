@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .trace import Trace
 
@@ -28,6 +28,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Mark = tuple[str, float]  # what happened, and when in seconds
+
+
+class Figures(Protocol):
+    """What a waterfall is drawn from, in seconds; workflows.comparison computes it from two traces."""
+
+    @property
+    def loop_total(self) -> float: ...
+    @property
+    def gained(self) -> float: ...
+    @property
+    def given_back(self) -> float: ...
+    @property
+    def graph_total(self) -> float: ...
+
 
 # ---- what is drawn
 
@@ -129,7 +143,20 @@ def compare(traces: Sequence[Trace], ax: Axes | None = None, *, labels: Sequence
 def chart(traces: Trace | Sequence[Trace], *, labels: Sequence[str] | None = None,
           marks: Sequence[Sequence[Mark]] | None = None) -> Chart:
     """The chart of one run, or of several on one time scale, as an object that shows itself in a notebook."""
-    return Chart(_runs([traces] if isinstance(traces, Trace) else traces, labels, marks))
+    runs = _runs([traces] if isinstance(traces, Trace) else traces, labels, marks)
+    text = "\n\n".join(f"{run.label}\n{waves_text(run.trace)}" if run.label else waves_text(run.trace) for run in runs)
+    return Chart(lambda: _paint(runs, None), text, "; ".join(run.title for run in runs))
+
+
+def waterfall(figures: Figures) -> Chart:
+    """How the loop's total becomes the graph's: what is gained gathering, and what is given back answering.
+
+    figures: a comparison of two traces, with `loop_total`, `gained`, `given_back` and `graph_total` in seconds.
+    """
+    steps = [("the loop", figures.loop_total), ("gathering", -figures.gained), ("answering", figures.given_back),
+             ("the graph", figures.graph_total)]
+    text = "\n".join(f"{name:10} {_signed(seconds, whole=name.startswith('the'))}" for name, seconds in steps)
+    return Chart(lambda: _paint_steps(steps), text, "from the loop's total to the graph's")
 
 
 @dataclass
@@ -163,11 +190,9 @@ class Chart:
     `.axes` is there to be read or drawn on. In a notebook nothing is ever raised: without matplotlib the text is shown.
     """
 
-    def __init__(self, runs: list[_Run]) -> None:
-        self._drawn_runs = runs
-        self._axes: Axes | None = None
-        self.text = "\n\n".join(f"{run.label}\n{waves_text(run.trace)}" if run.label else waves_text(run.trace)
-                                for run in runs)
+    def __init__(self, paint: Callable[[], Axes], text: str, title: str) -> None:
+        self._paint, self._axes = paint, None  # type: Callable[[], Axes], Axes | None
+        self.text, self.title = text, title
 
     def __repr__(self) -> str:
         return self.text
@@ -176,7 +201,7 @@ class Chart:
     def axes(self) -> Axes:
         """The Axes, drawn when first asked for."""
         if self._axes is None:
-            self._axes = _paint(self._drawn_runs, None)
+            self._axes = self._paint()
         return self._axes
 
     def png(self, scale: float = 2) -> bytes:
@@ -189,7 +214,7 @@ class Chart:
         """The chart as SVG; title and description are its title and its text."""
         svg = self._written("svg", dpi=72).decode()
         opening, body = svg[svg.index("<svg"):].split(">", 1)
-        title = escape("; ".join(_line(run.title) for run in self._drawn_runs))
+        title = escape(_line(self.title))
         return (f'{opening} role="img" aria-label="{title}">\n<title>{title}</title>\n'
                 f"<desc>{escape(self.text)}</desc>{body}")
 
@@ -233,6 +258,37 @@ WAITED, CROSSED = "////", "xxxx"
 WIDTH = 9.0  # inches of a figure of our own
 LEAST = 3.5  # points: the smallest letters; where lanes are closer, nothing is written
 THIN = 2.0  # points: a bar that would be narrower is drawn as a mark of this width
+
+
+def _paint_steps(steps: Sequence[tuple[str, float]]) -> Axes:
+    """Bars from one total to another: what is taken away is hatched, what is given back is crossed."""
+    with _own_style():
+        ax = _own_axes(height=2.6, left=(max(_width(name, 10) for name, _ in steps) + 16) / 72)
+        ax.set_xlim(0, max(seconds for _, seconds in steps) * 1.02)
+        ax.set_ylim(len(steps) - 0.4, -0.6)
+        level = 0.0
+        for row, (name, seconds) in enumerate(steps):
+            whole = name.startswith("the")
+            left, right = sorted((0.0 if whole else level, seconds if whole else level + seconds))
+            look = (MODEL, None) if whole else (PAPER, WAITED) if seconds < 0 else (PAPER, CROSSED)
+            ax.barh(row, right - left, 0.62, left, color=look[0], hatch=look[1], edgecolor=INK, linewidth=1)
+            slip = None if whole else {"facecolor": PAPER, "edgecolor": "none", "pad": 1.5}
+            ax.text((left + right) / 2, row, _signed(seconds, whole), ha="center", va="center_baseline", color=INK,
+                    fontproperties=_font(10, bold=True), bbox=slip)
+            level = seconds if whole else level + seconds
+            if row + 1 < len(steps):
+                ax.plot([level, level], [row, row + 1], color=FAINT, linewidth=0.8, linestyle=":")
+        ax.set_yticks(range(len(steps)), [name for name, _ in steps], fontproperties=_font(10))
+        ax.set_xlabel("seconds; hatched: gained, crossed: given back", fontproperties=_font(9))
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.tick_params(left=False)
+        for label in ax.get_xticklabels():
+            label.set_fontproperties(_font(9))
+        return ax
+
+
+def _signed(seconds: float, whole: bool) -> str:
+    return f"{seconds:.2f} s" if whole else f"{'-' if seconds < 0 else '+'} {abs(seconds):.2f} s"
 
 
 @dataclass
@@ -313,15 +369,19 @@ def _paint(runs: list[_Run], ax: Axes | None) -> Axes:
 
 def _figure(blocks: list[_Block]) -> Axes:
     """Axes in a figure of our own: as high as its lanes, with a margin as wide as their names."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     lanes = [lane for block in blocks for lane in block.lanes]
     unit = 0.34 if len(lanes) <= 40 else min(0.26, 80 / len(lanes))
     height = blocks[-1].bottom * unit + 0.75
+    return _own_axes(height, (max((_width(lane.title, 9) for lane in lanes), default=0) + 16) / 72)
+
+
+def _own_axes(height: float, left: float) -> Axes:
+    """Axes in a new figure of this height, with this margin for names; both in inches. Nothing global knows of it."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(WIDTH, height), dpi=96, facecolor=PAPER)
     FigureCanvasAgg(figure)
-    left = (max((_width(lane.title, 9) for lane in lanes), default=0) + 16) / 72
     axes: Axes = figure.add_axes((left / WIDTH, 0.62 / height, 1 - (left + 0.2) / WIDTH, 1 - 0.75 / height))
     return axes
 
