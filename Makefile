@@ -6,9 +6,11 @@ BIN    := $(VENV)/bin
 RUN    := $(BIN)/python -m minigraph
 DATE   ?=
 OPTS   ?=
+FOR    ?=
+FOR_PYTHON ?= 3.10 3.11 3.12 3.13
 
 .DEFAULT_GOAL := help
-.PHONY: help gather brief compare lab test lint bench clean
+.PHONY: help gather brief compare lab doctor site slides wheelhouse test lint bench clean
 
 help:  ## this list
 	@echo "minigraph: make TARGET"
@@ -23,8 +25,20 @@ brief:  ## the agent loop does the morning briefing: its trace and its chart
 compare:  ## the loop against the graph, in figures
 	@$(call pictured,compare,)
 
-lab: $(VENV)/.notebooks  ## open the notebooks in JupyterLab
-	@$(BIN)/jupyter lab notebooks
+lab: $(VENV)/.notebooks  ## a copy of the course to write in, ./my_notebooks, opened in JupyterLab
+	@$(RUN) notebooks my_notebooks --lab
+
+doctor: | $(BIN)/python  ## what works here, what is missing, and what brings it
+	@$(RUN) doctor
+
+site: $(VENV)/.notebooks  ## the course as HTML in ./site, to be read without installing anything
+	@$(RUN) site site
+
+slides: $(VENV)/.notebooks $(VENV)/reveal/sphinx_revealjs  ## the cells tagged `slide` as slides in ./slides
+	@$(RUN) slides slides
+
+wheelhouse: | $(BIN)/python  ## a folder of wheels for a room without Wi-Fi; FOR="windows macos linux" for other machines too
+	@$(call wheels)
 
 test: $(VENV)/.test  ## prove it all: lint, tests, every notebook compared with what it says
 	@$(BIN)/ruff check .
@@ -39,7 +53,7 @@ bench: $(VENV)/.test  ## microseconds per node, beside a bare loop and a raw thr
 	@$(BIN)/python tests/bench/bench.py
 
 clean:  ## remove .venv and what tools left behind
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site slides wheelhouse .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # gather and brief need the calendar and the pictures; where nothing can be installed they run bare and say so.
@@ -63,6 +77,35 @@ echo "installing minigraph[$(1)] into $(VENV) (once; a minute or two)" >&2; \
 if command -v uv >/dev/null 2>&1; then uv pip install -q -p $(BIN)/python -c constraints.txt -e ".[$(1)]"; \
 else $(BIN)/python -m pip install -q --disable-pip-version-check --retries 2 --timeout 15 -c constraints.txt -e ".[$(1)]" \
 2> $(VENV)/pip.log || { tail -n 3 $(VENV)/pip.log >&2; false; }; fi && touch $@
+endef
+
+# sphinx-revealjs ships reveal.js, which nbconvert does not; kept away from the packages, for its Sphinx is not wanted.
+$(VENV)/reveal/sphinx_revealjs: | $(BIN)/python
+	@if command -v uv >/dev/null 2>&1; then uv pip install -q -p $(BIN)/python --no-deps --target $(VENV)/reveal $(REVEAL); \
+	else $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --target $(VENV)/reveal $(REVEAL); fi
+REVEAL := "sphinx-revealjs==3.2.1"
+
+# The wheels of this machine, and those that `-e .` is built with; then, for each machine in FOR, what uv resolves for it.
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+define wheels
+set -e; $(PIP) --version >/dev/null 2>&1 || uv pip install -q -p $(BIN)/python pip; \
+echo "filling wheelhouse/ (once; a minute or two)" >&2; \
+$(PIP) wheel -w wheelhouse -c constraints.txt ".[notebooks]" hatchling editables; \
+for machine in $(FOR); do case $$machine in \
+windows) uv=windows; tags="win_amd64" ;; \
+macos) uv=aarch64-apple-darwin; tags="macosx_14_0_arm64" ;; \
+macos-intel) uv=x86_64-apple-darwin; tags="macosx_14_0_x86_64" ;; \
+linux) uv=x86_64-unknown-linux-gnu; tags="manylinux_2_28_x86_64 manylinux_2_17_x86_64 manylinux2014_x86_64" ;; \
+*) echo "FOR=$$machine: it can be windows, macos, macos-intel or linux" >&2; exit 1 ;; esac; \
+command -v uv >/dev/null 2>&1 || test -x $(BIN)/uv || $(PIP) install uv; \
+for version in $(FOR_PYTHON); do echo "  for $$machine, Python $$version" >&2; \
+printf 'hatchling\neditables\n' | PATH="$(BIN):$$PATH" uv pip compile -q pyproject.toml - --extra notebooks --no-header \
+--no-annotate --python-platform $$uv --python-version $$version -c constraints.txt -o $(VENV)/wheels.txt >/dev/null; \
+$(PIP) download --no-deps --only-binary=:all: $$(printf -- '--platform %s ' $$tags) --python-version $$version \
+-d wheelhouse -r $(VENV)/wheels.txt; done; done; \
+printf '%s\n' "wheelhouse/ is filled. In a copy of this folder with it, and without a network:" \
+'  $(BIN)/python -m pip install --no-index --find-links wheelhouse -e ".[notebooks]"' \
+'  .venv\Scripts\python -m pip install --no-index --find-links wheelhouse -e ".[notebooks]"    (Windows)'
 endef
 
 $(BIN)/python:

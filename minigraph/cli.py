@@ -3,6 +3,7 @@
     python -m minigraph gather              the graph, the loop beside it, and what their traces say
     python -m minigraph draw gather         the graph in words; --png FILE for a picture
     python -m minigraph trace run.jsonl     the table of a run that was saved with --trace
+    python -m minigraph doctor              what this machine lacks, and the command that brings it
 
 It runs on Python alone. What needs more says which extra brings it. Bad input is one sentence on standard error, and
 exit code 1; a source that cannot be read is no bad input, but a line in the digest.
@@ -32,6 +33,9 @@ examples:
   python -m minigraph compare --json | jq .ratio     the figures, for a program
   python -m minigraph draw gather --png graph.png    the graph as a picture
   python -m minigraph draw my_project.flow:graph     a graph of your own, by module and name
+  python -m minigraph notebooks my_notebooks --lab   the course, without its answers, in JupyterLab
+  python -m minigraph new my_project                 a project of your own that runs at once
+  python -m minigraph doctor                         what is missing here, and what brings it
 """
 
 
@@ -94,7 +98,51 @@ def _parser() -> argparse.ArgumentParser:
     trace.add_argument("--json", action="store_true", help="print the visits and calls as JSON")
     _picture_options(trace)
     trace.set_defaults(command=_trace)
+    _kit_commands(commands)
     return parser
+
+
+def _kit_commands(commands: Any) -> None:
+    notebooks = commands.add_parser("notebooks", help="a copy of the course to write in, without outputs",
+                                    description="Copies the course to a folder, without outputs, so that no answer "
+                                                "stands there before its question. A file that is there already "
+                                                "stays as it is.")
+    notebooks.add_argument("folder", metavar="DIR", nargs="?", default="my_notebooks",
+                           help="where to (default: my_notebooks); it is made")
+    notebooks.add_argument("--solutions", action="store_true", help="with the solutions and the instructor's guide")
+    notebooks.add_argument("--force", action="store_true", help="replace files that are there and differ")
+    notebooks.add_argument("--lab", action="store_true", help="then open JupyterLab there")
+    notebooks.add_argument("--install", metavar="WHAT",
+                           help="with a first cell %%pip install WHAT, for Colab; WHAT is for instance "
+                                "'minigraph[pictures] @ git+https://...'")
+    notebooks.set_defaults(command=_notebooks)
+
+    new = commands.add_parser("new", help="a project of your own: a graph, a test, a notebook",
+                              description="Writes a small project that runs at once, into a new folder.")
+    new.add_argument("folder", metavar="NAME", help="a new folder, for instance my_project")
+    new.set_defaults(command=_new)
+
+    doctor = commands.add_parser("doctor", help="what works here, what is missing, and what brings it",
+                                 description="Tries what the course needs: the engine, a kernel, a picture, the "
+                                             "full-text search, a file in ./outbox. Exit code 1 only if the core, "
+                                             "Python and the engine, does not work.")
+    doctor.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
+    doctor.add_argument("--seconds", type=float, default=60, metavar="N",
+                        help="how long a kernel may take to start and to compute (default: 60)")
+    doctor.set_defaults(command=_doctor)
+
+    site = commands.add_parser("site", help="the course as HTML pages, to be read without installing anything",
+                               description="Writes the course, with its outputs, as HTML pages that load nothing "
+                                           "from the network.")
+    site.add_argument("folder", metavar="DIR", nargs="?", default="site", help="where to (default: site)")
+    site.add_argument("--solutions", action="store_true", help="with the solutions and the instructor's guide")
+    site.set_defaults(command=_site)
+
+    slides = commands.add_parser("slides", help="the cells tagged `slide`, as slides",
+                                 description="Writes a deck for each notebook: one HTML file, with reveal.js in it.")
+    slides.add_argument("folder", metavar="DIR", nargs="?", default="slides", help="where to (default: slides)")
+    slides.add_argument("--reveal", metavar="DIR", help="a copy of reveal.js (default: that of sphinx-revealjs)")
+    slides.set_defaults(command=_slides)
 
 
 def _job_options(parser: argparse.ArgumentParser, command: Callable[[argparse.Namespace], int | None]) -> None:
@@ -198,6 +246,67 @@ def _trace(options: argparse.Namespace) -> None:
         print(text)
     options.trace = None
     _save(options, [trace])
+
+
+def _notebooks(options: argparse.Namespace) -> int:
+    from . import kit
+    copied = _done(kit.copy_course, options.folder, solutions=options.solutions, force=options.force,
+                   install=options.install)
+    if copied.written:
+        print(f"copied to {copied.folder}: {_listed(copied.written)}")
+    if copied.kept:
+        print(f"kept as {'it is' if len(copied.kept) == 1 else 'they are'}, because of what you may have written "
+              f"there: {_listed(copied.kept)} (--force replaces)")
+    if not copied.written and not copied.kept:
+        print(f"{copied.folder} holds the course already")
+    return int(_done(kit.open_lab, copied.folder)) if options.lab else 0
+
+
+def _new(options: argparse.Namespace) -> None:
+    from . import kit
+    project = _done(kit.new_project, options.folder)
+    python = kit.python_command(elsewhere=True)
+    print(f"wrote {project.folder}: {_listed(project.files)}\n\n"
+          f"  cd {kit.quoted(project.folder)}\n"
+          f"  {python} test_flow.py\n"
+          f"  {python} -m minigraph draw {project.package}.flow:graph\n"
+          f"  {python} -m jupyterlab flow.ipynb")
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from . import doctor
+    report = doctor.examine(options.seconds)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a path may hold letters that this terminal has not
+    if options.json:
+        _print_json(report.to_dict())
+    else:
+        print(report)
+    return 0 if report.works else 1
+
+
+def _site(options: argparse.Namespace) -> None:
+    from . import pages
+    _say_written(_done(pages.write_site, options.folder, solutions=options.solutions))
+
+
+def _slides(options: argparse.Namespace) -> None:
+    from . import pages
+    _say_written(_done(pages.write_slides, options.folder, reveal=options.reveal))
+
+
+def _done(make: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    """What `make` returns; that it cannot be done is a complaint."""
+    try:
+        return make(*args, **more)
+    except (ValueError, OSError) as error:
+        raise Complaint(_reason(error)) from None
+
+
+def _say_written(written: Any) -> None:
+    print(f"wrote {len(written.files)} pages; open {written.folder / 'index.html'}")
+    if written.complaints:
+        raise Complaint("some of it is wrong:\n  " + "\n  ".join(written.complaints))
 
 
 # ---- helpers

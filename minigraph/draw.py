@@ -510,12 +510,14 @@ def quoted(name: str) -> str:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of about `width` characters, of like length, broken after spaces and _ - / . where possible."""
+    """The text in lines of about `width` characters, of like length: whole words, or else broken after _ - / or a dot."""
     whole = shown(text)
     count = math.ceil(len(whole) / width)
     limit = min(width, math.ceil(len(whole) / count) + 4)
     lines = [""]
-    for piece in re.findall(r"[^\s_/.-]*[\s_/.-]?", whole):
+    words = re.findall(r"\S*\s*", whole)
+    for piece in (piece for word in words for piece in (
+            [word] if len(word.rstrip()) <= width else re.findall(r"[^_/.-]*[_/.-]?", word))):
         while len(piece) > width:
             room = width - len(lines[-1])
             lines[-1], piece = lines[-1] + piece[:room], piece[room:]

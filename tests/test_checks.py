@@ -130,7 +130,7 @@ def test_what_never_comes_back_is_given_up(task: Any, monkeypatch: pytest.Monkey
         verdict = check("waves-9", over.wait)
     finally:
         over.set()
-    assert "is there a loop in it that never ends" in verdict.text and time.monotonic() - begun < 5
+    assert "is there a loop in it that never ends" in verdict.text and time.monotonic() - begun < 2
 
 
 # ---- hints, solutions, names
@@ -328,7 +328,7 @@ def test_nodes_missing() -> None:
 def test_waves_of() -> None:
     """The waves of a run by name, in virtual time; the state it begins with may be given."""
     began = time.monotonic()
-    graph = make("START>a,b a>c b>c", a=lambda state: sleep(3600), b=lambda state: {"b": state["x"]})
+    graph = make("START>a,b a>c b>c", a=lambda state: sleep(20), b=lambda state: {"b": state["x"]})
     assert waves_of(graph, {"x": 1}) == [["a", "b"], ["c"]]
     assert time.monotonic() - began < 5
 
@@ -355,6 +355,7 @@ def test_a_rehearsal_is_bounded() -> None:
 
 @pytest.mark.parametrize(("expected", "got", "words"), [
     ([["a"], ["b", "c"]], [["a"], ["c", "b"]], None),
+    ([["b", "a"]], [["a", "b"]], None),
     ([["a"], ["b", "c"]], [["a"], ["b"]], "wave 2: expected b and c, got b"),
     ([["a"], ["b"]], [["a"]], "wave 2: expected b, got no such wave"),
     ([["a"]], [["a"], ["b"]], "wave 2: expected no such wave, the run is over by then, got b"),

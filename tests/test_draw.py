@@ -198,6 +198,14 @@ def test_a_way_that_a_final_state_leaves_open_is_not_called_anything():
     assert "synthesize --nothing--> END (not taken)\n" in to_text(graph, trace)
 
 
+def test_two_routers_that_may_both_have_sent_a_ticket_are_left_open():
+    """c and d ran, and either router may have named either: no way is called taken, none not taken."""
+    choose = {"one": "c", "two": "d"}
+    graph = make("START>a,b", routers={"a": (lambda state: "one", choose), "b": (lambda state: "two", choose)})
+    assert "taken" not in to_text(graph, run(graph)[0])
+    assert "a (ran, 0 ms) --one--> c (taken)\n    a --two--> d (not taken)\n" in to_text(graph, run(graph)[1])
+
+
 def test_nodes_below_a_failure_are_blocked_and_the_rest_is_skipped():
     """blocked: a failed ticket reached it; skipped: no ticket did; an error is quoted whole."""
     graph = make("START>a,b a>c c>END", a=fails("no\nanswer"),
@@ -336,6 +344,10 @@ def test_backward_edges_do_not_turn_the_picture_upside_down():
     turned = [(src, dst) for src, dst, a in read_dot(upright)[1] if a.get("dir") == "back"]
     assert turned == [("tone", "revise"), ("length", "revise")]
     assert "constraint" not in upright and ', dir="' not in dot
+    again = make("START>a a>b b>END", a={"max_visits": 2}, b={"on_error": "a"})
+    ends = [(a.get("arrowhead"), a.get("arrowtail")) for text in (to_dot(again), draw(again)._upright)
+            for src, dst, a in read_dot(text)[1] if a["lines"] == ["! on_error"]]
+    assert ends == [("onormal", None), (None, "onormal")]
 
 
 def test_kinds_are_told_apart_by_shape():
@@ -505,6 +517,7 @@ def test_wrapped_lines_hold_the_whole_text():
     """Lines of like length, broken after spaces and underscores, or anywhere when there is no such place."""
     assert wrapped("scan_github", 26) == ["scan_github"]
     assert wrapped("a_very_long_name_that_goes_on_and_on", 26) == ["a_very_long_name_that_", "goes_on_and_on"]
+    assert wrapped("failed: '/no/such/file' is not there", 26) == ["failed: '/no/such/file'", "is not there"]
     assert wrapped("x" * 60, 26) == ["x" * 26, "x" * 26, "x" * 8]
     assert wrapped("", 26) == ['""']
 

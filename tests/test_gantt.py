@@ -255,6 +255,15 @@ def test_failures_have_a_sign_words_and_a_hatch_of_their_own():
     assert "crossed: failed" in ax.get_xlabel()
 
 
+def test_the_error_is_told_where_there_is_room_for_it():
+    """A failed bar too short for its error has it beside it; where there is no room at all, the sign is in the bar."""
+    short = run(make("START>a a>b b>END", a={"fn": takes(1, ValueError("no such day")), "on_error": "b"}, b=takes(9)))
+    assert "1.000 s · ✗ failed: ValueError: no such day" in texts(gantt(short))
+    tight = make("START>a a>END", a={"fn": takes(1, ValueError("no such day")), "max_visits": 30, "on_error": "b"})
+    tight.add_node("b", takes(0.05)).add_router("b", lambda state: "again", {"again": "a"})
+    assert texts(gantt(run(tight, max_steps=24))).count("✗ failed") == 12
+
+
 def test_a_loop_has_a_lane_for_the_model_and_one_for_each_tool():
     """Calls of a loop are bars too."""
     ax = gantt(loop())

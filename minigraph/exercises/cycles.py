@@ -126,8 +126,7 @@ BOUND = Exercise(
     name="cycles-1",
     statement="""\
 In the letter graph the node `revise` is missing. Write it: it reads `text` and returns a better `text`, at most **two**
-times. If the reviewer still says "nearly" after that, the letter goes to the node `human`.
-`answer = Node("revise", function, ...)`""",
+times. If the reviewer still says "nearly" after that, the letter goes to the node `human`.""",
     todo='write answer = Node("revise", function, ...)',
     check=check_bound,
     why="Three reviews, two revisions, and the third visit of revise is refused into the arms of a person.",
@@ -253,7 +252,7 @@ CLOSED = Exercise(
 `open_cycle()` is a graph that drafts a text and checks it twice at once; `aggregate` writes the `score`. `revise`,
 `save` and `human` stand ready, not yet reached. Write a function of the graph that closes the cycle: a text that
 scores 0.8 or more is saved, any other is revised; after a revision both checks read the new text.""",
-    todo="write def answer(graph): ..., a function that adds a router and two edges to it",
+    todo="write a function of the graph that adds a router and two edges to it, and let answer be that function",
     check=check_closed,
     why="One router decides to stop, one node is capped, and both checks read every text.",
     hints=[
