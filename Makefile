@@ -14,7 +14,7 @@ FOR_PYTHON ?= 3.10 3.11 3.12 3.13
 
 help:  ## this list
 	@echo "minigraph: make TARGET"
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-10s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-11s %s\n", $$1, $$2 }'
 
 gather:  ## the graph reads four sources at once, the loop does the same job: both timed, compared and drawn
 	@$(call pictured,gather,--png outbox/gather.png)

@@ -104,8 +104,9 @@ class Crew:
                 self.box.expect(-1)
 
     def arrivals(self) -> list[Visit]:
-        """Waits, and returns the visits that arrived."""
+        """Waits, and returns the visits that arrived, in the order in which they were begun."""
         found: list[Visit] = self.box.take()
+        found.sort(key=lambda visit: visit.number)
         for visit in found:
             del self.out[visit]
         return found

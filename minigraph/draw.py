@@ -510,22 +510,25 @@ def quoted(name: str) -> str:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of about `width` characters, of like length: whole words, or else broken after _ - / or a dot."""
+    """The text in lines of at most `width` characters and of like length, words whole where they can be."""
     whole = shown(text)
-    count = math.ceil(len(whole) / width)
-    limit = min(width, math.ceil(len(whole) / count) + 4)
+    fewest = math.ceil(len(whole) / width)
+    tries = (_filled(whole, limit, width) for limit in range(math.ceil(len(whole) / fewest), width))
+    return next((lines for lines in tries if len(lines) == fewest), _filled(whole, width, width))
+
+
+def _filled(text: str, limit: int, width: int) -> list[str]:
+    """Lines of at most `limit` characters, but for words longer than that; those longer than `width` are broken."""
     lines = [""]
-    words = re.findall(r"\S*\s*", whole)
-    for piece in (piece for word in words for piece in (
-            [word] if len(word.rstrip()) <= width else re.findall(r"[^_/.-]*[_/.-]?", word))):
-        while len(piece) > width:
-            room = width - len(lines[-1])
-            lines[-1], piece = lines[-1] + piece[:room], piece[room:]
-            lines.append("")
-        if len(lines[-1]) + len(piece.rstrip()) > limit:
-            lines.append("")
-        lines[-1] += piece
-    return [line.rstrip() for line in lines if line.strip()] or [whole]
+    for word in re.findall(r"\S*\s*", text):
+        for piece in [word] if len(word.rstrip()) <= width else re.findall(r"[^_/.-]*[_/.-]?", word):
+            if len(lines[-1]) + len(piece.rstrip()) > limit:
+                lines.append("")
+            while len(piece.rstrip()) > width:
+                lines[-1:] = [piece[:width], ""]
+                piece = piece[width:]
+            lines[-1] += piece
+    return [line.rstrip() for line in lines if line.strip()] or [text]
 
 
 def duration(seconds: float) -> str:

@@ -148,7 +148,7 @@ class Run:
             status = "max_steps" if self.tripped else "failed" if self.unhandled else "done"
         except BaseException as error:
             status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-            self.unhandled.insert(0, _text(error))
+            self.unhandled.insert(0, described(error))
             raise
         finally:
             if self.observed:
@@ -368,7 +368,7 @@ class Run:
             ends = _targets(label, targets, name)
         except Exception as error:
             if self.observed:
-                self.tell("route", router=name, label=None, targets=[], target=None, error=_text(error))
+                self.tell("route", router=name, label=None, targets=[], target=None, error=described(error))
             self.fail(visit, error)
             return
         if self.observed:
@@ -386,7 +386,7 @@ class Run:
 
     def fail(self, visit: Visit, error: BaseException) -> None:
         """A failure is data: its text goes to the errors, a ticket to the handler, or failed ones down the graph."""
-        name, text, handler = visit.node, _text(error), self.nodes[visit.node].on_error
+        name, text, handler = visit.node, described(error), self.nodes[visit.node].on_error
         self.exceptions[name] = error
         self.faults[name] = Write(visit, text, self.faults.get(name))
         dict.__setitem__(self.state["errors"], name, text)
@@ -458,7 +458,7 @@ class Run:
     def explain(self, key: str) -> str:
         """What else there is to say about a missing key: who writes it beside, or who above returned nothing."""
         inside = here.get()
-        if inside is None or inside[0] is not self:
+        if inside is None or self.running.get(inside[1].node) is not inside[1]:
             return ""
         visit = inside[1]
         if key in self.writer:
@@ -491,7 +491,7 @@ class Run:
         error = visit.error
         where = "".join(traceback.format_exception(type(error), error, error.__traceback__)) if error else None
         self.tell("node_end", visit.ended, node=visit.node, visit=visit.count, ms=(visit.ended - visit.began) * 1000,
-                  keys=list(visit.writes or ()), error=_text(error) if error else None, traceback=where)
+                  keys=list(visit.writes or ()), error=described(error) if error else None, traceback=where)
 
     def tell(self, kind: str, at: float | None = None, **event: Any) -> None:
         """Sends an event of the engine's own. Callers ask `observed` first: without an observer no event is built."""
@@ -541,7 +541,7 @@ def _targets(label: Any, targets: Mapping[str, tuple[str, ...]], node: str) -> t
     return tuple(dict.fromkeys(end for one in labels for end in targets[one]))
 
 
-def _text(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """An exception as the errors show it: `TypeName: message`; a guard's message alone."""
     if isinstance(error, Refused):
         return str(error)

@@ -26,8 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import clock
-from .engine import Node, emit
-from .engine import _text as described
+from .engine import Node, described, emit
 from .models.base import Message, Model, Reply, Template, ToolCall, ToolSpec, checked, name_of, render, well_formed
 
 __all__ = ["LoopResult", "Tool", "ToolRegistry", "agent_node", "run_loop"]

@@ -22,8 +22,7 @@ from typing import Any
 
 from . import clock
 from .crew import here
-from .engine import Node, emit
-from .engine import _text as described
+from .engine import Node, described, emit
 from .models.base import Message, Model, ModelError, Reply, Template, checked, look_up, name_of, render, well_formed
 from .state import MissingKey
 

@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 
@@ -119,19 +120,19 @@ class Trace:
     def visits(self) -> list[Visit]:
         """Every run of a node, in order of its start. A visit that has not ended lasts until the last event."""
         found: dict[tuple[str, int], Visit] = {}
+        latest: dict[str, Visit] = {}  # node -> its visit that began last
+        over = self.seconds
         for event in self.events:
             kind = event["kind"]
             if kind == "node_start":
                 key = event["node"], event["visit"]
-                found[key] = Visit(*key, event.get("wave"), event["t"], self.seconds)
+                found[key] = latest[event["node"]] = Visit(*key, event.get("wave"), event["t"], over)
             elif kind == "node_end" and (event["node"], event["visit"]) in found:
                 visit = found[event["node"], event["visit"]]
                 visit.end, visit.keys, visit.error = event["t"], list(event["keys"]), event["error"]
                 visit.start = min(visit.end, max(visit.start, visit.end - event["ms"] / 1000))
-            elif kind == "retry":
-                latest = [visit for (node, _), visit in found.items() if node == event["node"]]
-                if latest:
-                    latest[-1].retries += 1
+            elif kind == "retry" and event["node"] in latest:
+                latest[event["node"]].retries += 1
         waits = {(wave["wave"], node): ms / 1000 for wave in self.of("wave_end") for node, ms in wave["waits"].items()}
         for visit in found.values():
             visit.wait = waits.get((visit.wave, visit.node), 0.0)
@@ -186,10 +187,14 @@ class Trace:
         waves: dict[int | None, list[Visit]] = {}
         for visit in visits:
             waves.setdefault(visit.wave, []).append(visit)
+        asked = {name: iter(events) for name, events in self._routes().items()}
         paces = {id(max(wave, key=lambda visit: visit.end)) for n, wave in waves.items() if n and len(wave) > 1}
         for visit in visits:
             name = visit.node if visit.visit == 1 else f"{visit.node} (visit {visit.visit})"
-            notes = [f"failed: {visit.error}"] if visit.error else []
+            notes = [f"failed: {visit.error.rstrip('.')}"] if visit.error else []
+            if not visit.error and (route := next(asked.get(visit.node, iter(())), None)):
+                lost = route.get("error")
+                notes.append(f"router failed: {lost}" if lost else f"→ {_label(route['label'])}")
             notes += [f"{visit.retries + 1} attempts"] if visit.retries else []
             notes += ["set the pace"] if id(visit) in paces else []
             notes += [f"waited {visit.wait:.3f} s at the barrier"] if visit.wait >= 0.0005 else []
@@ -200,6 +205,13 @@ class Trace:
                          _line(f"{event['kind']}: {event['why']}")])
         return rows
 
+    def _routes(self) -> dict[str, list[dict[str, Any]]]:
+        """Node -> what its router said, once for each visit that did not fail."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for event in self.of("route"):
+            found.setdefault(event["router"], []).append(event)
+        return found
+
     def _call_rows(self) -> list[list[str]]:
         rows = [["call", "what", "start", "end", "ms", ""]]
         for number, call in enumerate(self.calls(), 1):
@@ -208,39 +220,62 @@ class Trace:
         return rows
 
 
-# What comes first among events of one moment: ends before starts, a wave around its nodes.
-_RANKS = {kind: rank for rank, kind in enumerate(
-    ["graph_start", "loop_start", "node_event", "node_end", "wave_end", "route", "blocked", "refused", "wave_start",
-     "node_start", "pause", "graph_end", "loop_end"])}
-
-
 def _in_order(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The events by time. Threads report in any order: at one moment, neighbours of a kind follow the graph's order."""
-    order = {name: place for event in events if event["kind"] == "graph_start"
+    """The events by time. The engine tells its own in order; what nodes say in threads is put beside their visits."""
+    nodes = {name: place for event in events if event["kind"] == "graph_start"
              for place, name in enumerate(event["nodes"])}
     found = sorted(events, key=lambda event: event["t"])
-    begin = 0
-    while begin < len(found):
-        end = begin + 1
-        while end < len(found) and found[end]["t"] == found[begin]["t"] and _alike(found[end], found[begin]):
-            end += 1
-        if end - begin > 1:
-            found[begin:end] = sorted(found[begin:end], key=lambda event: order.get(_top(event), len(order)))
-        begin = end
-    return found
+    ordered: list[dict[str, Any]] = []
+    for _, moment in groupby(found, key=lambda event: event["t"]):
+        ordered += _one_moment(list(moment), nodes)
+    return ordered
 
 
-def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """May these two stand in either order? Starts among starts; ends and what nodes say among themselves."""
-    def group(event: dict[str, Any]) -> str:
-        kind = str(event["kind"])
-        return kind if kind in _RANKS and kind != "node_end" else "end" if "node" in event else kind
-    return group(one) == group(other)
+def _one_moment(events: list[dict[str, Any]], nodes: dict[str, int]) -> list[dict[str, Any]]:
+    """Events of one time, neighbours in the order of the graph.
+
+    What a node said stands before its end, else after its start, else before all.
+    """
+    if len(events) == 1:
+        return events
+    said: dict[str, list[dict[str, Any]]] = {}
+    for event in events:
+        if _is_said(event, nodes):
+            said.setdefault(_speaker(event, nodes), []).append(event)
+    told: list[dict[str, Any]] = []
+    for kind, alike in groupby((event for event in events if not _is_said(event, nodes)), key=lambda e: e["kind"]):
+        in_turn = kind in ("node_start", "node_end")
+        told += sorted(alike, key=lambda event: nodes.get(event["node"], -1)) if in_turn else alike
+    ends = {event["node"] for event in told if event["kind"] == "node_end"}
+    starts = {event["node"] for event in told if event["kind"] == "node_start"}
+    ordered = [event for name in sorted(said) if name not in ends | starts for event in said.pop(name)]
+    for event in told:
+        kind, name = event["kind"], event.get("node", "")
+        before = said.pop(name, []) if kind == "node_end" else []
+        after = said.pop(name, []) if kind == "node_start" and name not in ends else []
+        ordered += [*before, event, *after]
+    return ordered
 
 
-def _top(event: dict[str, Any]) -> str:
-    """The node of the outer graph that an event belongs to."""
-    return str(event.get("node", event.get("router", "")))
+_TOLD = frozenset(["graph_start", "graph_end", "wave_start", "wave_end", "node_start", "node_end", "route", "refused",
+                   "blocked", "pause"])  # the engine's own kinds
+
+
+def _is_said(event: dict[str, Any], nodes: dict[str, int]) -> bool:
+    """Is this an event of a node's own (or of a graph inside a node), sent from whatever thread it ran in?"""
+    return "node" in event and (event["kind"] not in _TOLD or event["node"] not in nodes)
+
+
+def _speaker(event: dict[str, Any], nodes: dict[str, int]) -> str:
+    """The node of the outer graph that an event comes from."""
+    name = str(event["node"])
+    while name not in nodes and "/" in name:
+        name = name.rpartition("/")[0]
+    return name
+
+
+def _label(label: Any) -> str:
+    return label if isinstance(label, str) else ", ".join(map(str, label))
 
 
 def _check_event(event: Any, where: str) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextvars
 import faulthandler
+import gc
 import sys
 import threading
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from minigraph import END, START, Graph
@@ -31,6 +34,16 @@ def within(seconds: float, fn: Callable[[], Any]) -> Any:
     if "error" in box:
         raise box["error"]
     return box.get("result")
+
+
+@contextmanager
+def nothing_left_unawaited() -> Iterator[None]:
+    """Fail if within the block a coroutine is thrown away that was neither awaited nor closed."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+        gc.collect()
+    assert [str(warning.message) for warning in caught if "never awaited" in str(warning.message)] == []
 
 
 class Heard:

@@ -79,9 +79,22 @@ def normalise(notebook: Any, name: str) -> Any:
     for index, cell in enumerate(notebook.cells):
         cell.id = hashlib.sha256(f"{name}:{index}".encode()).hexdigest()[:8]
         cell.metadata.pop("execution", None)
-        for output in cell.get("outputs", []):
-            output.pop("transient", None)
+        if cell.cell_type == "code":
+            cell.outputs = _joined(cell.outputs)
     return notebook
+
+
+def _joined(outputs: list[Any]) -> list[Any]:
+    """The outputs, with neighbouring pieces of one stream as one: where a kernel cuts them is chance."""
+    joined: list[Any] = []
+    for output in outputs:
+        output.pop("transient", None)
+        last = joined[-1] if joined else None
+        if output.output_type == "stream" and last is not None and last.get("name") == output.name:
+            last.text += output.text
+        else:
+            joined.append(output)
+    return joined
 
 
 def run(path: Path) -> list[str]:
@@ -103,7 +116,7 @@ def complaints(committed: Any, fresh: Any) -> list[str]:
     counts = [cell.execution_count for cell in committed.cells if cell.cell_type == "code"]
     if counts != list(range(1, len(counts) + 1)):
         found.append(f"execution counts are {counts}: run it from the top, once")
-    for number, (cell, now) in enumerate(zip(committed.cells, fresh.cells), 1):
+    for number, (cell, now) in enumerate(zip(committed.cells, fresh.cells, strict=True), 1):
         if cell.cell_type == "code":
             found += [f"cell {number}: {what}" for what in _about_cell(cell, now)]
     return found

@@ -34,7 +34,7 @@ from minigraph.checks import (
     solution,
     waves_of,
 )
-from minigraph.clock import now, sleep
+from minigraph.clock import now, sleep, virtual_time
 
 
 @pytest.fixture
@@ -171,6 +171,32 @@ def test_a_topic_that_there_is_not() -> None:
         checks.exercises("loop")
 
 
+def test_a_topic_whose_module_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic without its module says so; a module that is there and misses something is not taken for that."""
+    monkeypatch.setitem(checks.TOPICS, "nowhere", "99_nowhere")
+    with pytest.raises(LookupError, match="the exercises about 'nowhere' are not in this copy"):
+        check("nowhere-1", 1)
+
+    def broken(name: str, package: str) -> None:
+        raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
+
+    monkeypatch.setattr(checks.importlib, "import_module", broken)
+    with pytest.raises(ModuleNotFoundError, match="numpy"):
+        check("start-1", 1)
+
+
+def test_a_checker_sees_the_clock_around_the_check(task: Any) -> None:
+    """What the caller made current, virtual time for instance, is current in the checker."""
+    def nap(answer: Any) -> None:
+        sleep(20)
+
+    task(nap)
+    began = time.monotonic()
+    with virtual_time() as clock:
+        assert check("waves-9", 1).right
+    assert clock.now() == 20 and time.monotonic() - began < 5
+
+
 def test_the_functions_of_an_answer_show_their_source() -> None:
     """Source that is run as an answer can be shown and read, as that of a notebook cell can."""
     import inspect
@@ -184,12 +210,12 @@ def test_the_functions_of_an_answer_show_their_source() -> None:
 
 def test_show_source(capsys: pytest.CaptureFixture[str]) -> None:
     """Prints what stands in the file, without the indentation of a method, an empty line between two."""
-    show_source(Verdict_right, Stands.at)
+    show_source(first, Stands.at)
     assert capsys.readouterr().out == (
-        "def Verdict_right() -> int:\n    return 1\n\ndef at(self) -> int:\n    return 2\n")
+        "def first() -> int:\n    return 1\n\ndef at(self) -> int:\n    return 2\n")
 
 
-def Verdict_right() -> int:
+def first() -> int:
     return 1
 
 

@@ -514,9 +514,9 @@ def test_graphviz_draws_whatever_the_names_are(names, label):
 
 
 def test_wrapped_lines_hold_the_whole_text():
-    """Lines of like length, broken after spaces and underscores, or anywhere when there is no such place."""
+    """Lines of like length; a word too long for a line is broken after _ - / or a dot, or anywhere."""
     assert wrapped("scan_github", 26) == ["scan_github"]
-    assert wrapped("a_very_long_name_that_goes_on_and_on", 26) == ["a_very_long_name_that_", "goes_on_and_on"]
+    assert wrapped("a_very_long_name_that_goes_on_and_on", 26) == ["a_very_long_name_", "that_goes_on_and_on"]
     assert wrapped("failed: '/no/such/file' is not there", 26) == ["failed: '/no/such/file'", "is not there"]
     assert wrapped("x" * 60, 26) == ["x" * 26, "x" * 26, "x" * 8]
     assert wrapped("", 26) == ['""']

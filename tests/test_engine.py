@@ -15,13 +15,12 @@ import signal
 import sys
 import threading
 import types
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from helpers import Heard, make, note, within
+from helpers import Heard, make, note, nothing_left_unawaited, within
 
 import minigraph
 from minigraph import END, START, Graph, GraphError, GraphState, Node, StateCollision, emit, run_graph
@@ -610,6 +609,24 @@ def test_a_handler_may_write_what_came_before_the_failure(schedule: str) -> None
 
 
 @both
+def test_every_ticket_counts_for_the_past(schedule: str) -> None:
+    """An in-edge that delivers on two laps hands on two pasts: `j` may write what `x` wrote on either of them."""
+    def x(state: Any) -> dict[str, Any]:
+        return {f"lap {len(laps)}": "x"}
+
+    def h(state: Any) -> None:
+        laps.append(1)
+
+    laps: list[int] = []
+    graph = make("START>h h>r,x x>j", h={"fn": h, "max_visits": 2}, x=x,
+                 j=lambda state: {"lap 1": "j", "lap 2": "j"},
+                 routers={"r": (lambda state: "back" if len(laps) < 2 else "out", {"back": "h", "out": "j"})})
+    state = run_graph(graph, {}, schedule=schedule)
+    assert (state.status, state.visits) == ("done", {"h": 2, "r": 2, "x": 2, "j": 1})
+    assert (state["lap 1"], state["lap 2"]) == ("j", "j")
+
+
+@both
 def test_nothing_of_a_colliding_write_is_merged(schedule: str) -> None:
     """Not even its other keys; and graph_end is sent all the same."""
     held, heard = [], Heard()
@@ -735,6 +752,32 @@ def test_a_failure_is_data(schedule: str) -> None:
 
 
 @both
+@pytest.mark.parametrize("observer", [None, Heard()])
+def test_a_failure_that_cannot_be_told(schedule: str, observer: Any) -> None:
+    """An exception whose own text fails is a failure like any other."""
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    def mute(state: Any) -> None:
+        raise Mute
+
+    state = run_graph(make("START>a,b a>c", a=mute), {}, observer, schedule=schedule)
+    assert (state.status, state.visits) == ("failed", {"a": 1, "b": 1})
+    assert state["errors"]["a"].startswith("Mute")
+
+
+@both
+def test_errors_that_a_node_kept_stay_as_they_were(schedule: str) -> None:
+    """What a node read from the errors and wrote under a key of its own does not change when others fail later."""
+    graph = make("START>a a>b b>c", a={"fn": boom, "on_error": "b"}, b=lambda state: {"until now": state["errors"]},
+                 c=boom)
+    state = run_graph(graph, {}, schedule=schedule)
+    assert state["until now"] == {"a": "ValueError: boom"}
+    assert state["errors"] == {"a": "ValueError: boom", "c": "ValueError: boom"}
+
+
+@both
 def test_siblings_of_a_failure_merge(schedule: str) -> None:
     """The failure of one node takes nothing from its neighbours or from independent branches."""
     state = run_graph(make("START>a,b,c b>b2 a>a2", a=boom), {}, schedule=schedule)
@@ -791,11 +834,11 @@ def test_an_async_function(schedule: str) -> None:
     async def route(state: Any) -> str:
         return "x"
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        state = run_graph(make("START>a,b", a=node, x={}, routers={"b": (route, {"x": "x"})}), {}, schedule=schedule)
-    assert "asyncio.run" in state["errors"]["a"]
-    assert state["errors"]["b"].startswith("TypeError")
+    with nothing_left_unawaited():
+        state = run_graph(make("START>a,b", a=node, routers={"b": (route, {"x": "x"})}), {}, schedule=schedule)
+        assert "asyncio.run" in state["errors"]["a"]
+        assert state["errors"]["b"].startswith("TypeError")
+        del state
     asyncio.run(node({}))  # called as the message says
 
 

@@ -8,13 +8,12 @@ stay.
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from helpers import make, within
+from helpers import make, nothing_left_unawaited, within
 
 from minigraph import END, START, Graph, GraphError, GraphState, Node, StateCollision, run_graph
 from minigraph import clock as clocks
@@ -256,8 +255,7 @@ def test_an_async_router() -> None:
         return "urgent"
 
     graph = make("START>sort", routers={"sort": (route, {"urgent": "call", "calm": "wait"})})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with nothing_left_unawaited():
         # TypeError: the router on 'sort' is async; a router is a plain function that reads the state
         failed(graph, "sort", "router on 'sort'", "async", "plain function")
 
@@ -334,8 +332,7 @@ def test_an_async_node() -> None:
     async def draft(state: Any) -> dict[str, Any]:
         return {"text": "hello"}
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with nothing_left_unawaited():
         # TypeError: the function is async and returned a coroutine; nodes are plain functions that run in threads: call
         # your async code with asyncio.run(...) inside one
         failed(make("START>draft", draft=draft), "draft", "async", "asyncio.run(")

@@ -16,6 +16,7 @@ nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("nbclient")
 
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output  # noqa: E402
+
 from notebooks import ROOT, check, complaints, execute, normalise, paths, run  # noqa: E402
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -37,7 +38,7 @@ def test_a_notebook_of_the_course_has_its_parts(path):
     assert cells[0].source.startswith("# ")
     for part in ("**You will be able to**", "**You need**", "**Minutes**"):
         assert part in cells[0].source
-    assert all(line.startswith("from minigraph") or line.startswith(" ") or line == ")"
+    assert all(line.startswith(("from minigraph", " ", ")"))
                for line in first_code.source.splitlines())
     assert text.count("**Remember:**") == 1
     assert "core" in tags
@@ -166,8 +167,9 @@ draw(graph)
 """
 
 
-@pytest.mark.parametrize("old,new", [("6 * 7 is 42", "6 * 7 is 43"), ("small, a graph of 1 nodes", "little, a graph"),
-                                     ("a -> END", "a -> START")], ids=["number", "caption", "edge"])
+@pytest.mark.parametrize("old,new", [
+    ("6 * 7 is 42", "6 * 7 is 43"), ("small, a graph of 1 node", "little, a graph of 1 node"),
+    ("a -> END", "a -> START")], ids=["number", "caption", "edge"])
 def test_what_nbval_compares(tmp_path, old, new):
     """A number, a caption or an edge that was changed in a committed output turns the comparison red."""
     path, saved = notebook(tmp_path, new_code_cell(COMPARED.strip()), new_code_cell("print('6 * 7 is', 6 * 7)"))
@@ -178,7 +180,8 @@ def test_what_nbval_compares(tmp_path, old, new):
     assert changed.read_text(encoding="utf-8") != text
     command = [sys.executable, "-m", "pytest", "-q", "--nbval", "--nbval-current-env", "-p", "no:cacheprovider",
                "--nbval-sanitize-with", str(ROOT / "tests" / "nbval.cfg"), "--rootdir", str(tmp_path)]
-    done = subprocess.run([*command, str(path), str(changed)], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    done = subprocess.run([*command, str(path), str(changed)], capture_output=True, text=True, cwd=tmp_path,
+                          timeout=120)
     assert done.returncode == 1, done.stdout
     assert "1 failed, 3 passed" in done.stdout
 

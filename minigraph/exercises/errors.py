@@ -39,13 +39,13 @@ def check_digest(answer: Any) -> str | None:
     if "digest" in errors:
         return f"the digest failed: {errors['digest']} What is on the blackboard when the web is dead?"
     if "digest" not in dead.visits:
-        if answer.nodes["scan_web"].on_error == END:
-            return "on_error=END ends the branch, and no ticket reaches the digest: what does the reader learn?"
         return "the digest never ran: it holds a failed ticket from scan_web, and nothing took care of the failure"
     if not isinstance(text, str):
         return f"the digest returns {{'digest': text}}, and on the blackboard stands {text!r}"
     quiet = rehearse(_with_quiet_web(answer)).state.get("digest")
     if text == quiet:
+        if answer.nodes["scan_web"].on_error == END:
+            return "on_error=END swallows the failure, and the digest runs as if none were: what does the reader learn?"
         return f"a dead web and a quiet one read the same: {text!r}. The digest can look into state['errors']"
     if "web" not in text.lower():
         return f"the reader learns that something is wrong and not what: {text!r} does not name the web"
