@@ -447,16 +447,15 @@ def _label_lane(pen: _Pen, lane: _Lane) -> None:
     for bar in sorted(lane.bars, key=lambda bar: (bar.error is None, bar.wait == 0, bar.start)):
         left, right = pen.extent(bar)
         waited = [f"waited {_seconds(bar.wait)}", *_times(bar.wait)] if bar.wait >= 0.0005 else []
-        ways = _ways(bar, repeated)
-        said = pen.within(bar.start, bar.end, lane.y, ways[:2] if bar.error else ways, boxed=bool(bar.error))
+        said = "" if bar.error else pen.within(bar.start, bar.end, lane.y, _ways(bar, repeated))
         if said:
             rest = [note for note in map(_line, bar.notes) if note not in said]
             if pen.within(bar.end, bar.over, lane.y, waited, boxed=True):
                 waited = []
             pen.beside(left, right, taken, lane.y, [_joined([*waited[:1], *rest]), *waited, *rest])
-        elif not pen.beside(left, right, taken, lane.y, [*_ways(bar, repeated, waited[:1]), *waited[1:]],
-                            held=(bar.end, bar.over)):
-            pen.within(bar.start, bar.end, lane.y, ways, boxed=True)
+        else:  # all in one place, wherever most of it can be said
+            places = [(bar.start, bar.end), (bar.end, bar.over)]
+            pen.beside(left, right, taken, lane.y, [*_ways(bar, repeated, waited[:1]), *waited[1:]], places)
 
 
 def _ways(bar: Bar, repeated: bool, waited: Sequence[str] = ()) -> list[str]:
@@ -511,12 +510,12 @@ class _Pen:
             self.write((start + end) / 2, y, text, across="center", boxed=boxed)
         return text
 
-    def beside(self, left: float, right: float, taken: list[tuple[float, float]], y: float, ways: Sequence[str], *,
-               held: tuple[float, float] = (0, 0), colour: str = INK, bold: bool = False) -> bool:
-        """Writes the first of `ways` that finds room: in the hatched part, right of all, or else left of it."""
+    def beside(self, left: float, right: float, taken: list[tuple[float, float]], y: float, ways: Sequence[str],
+               places: Sequence[tuple[float, float]] = (), *, colour: str = INK, bold: bool = False) -> None:
+        """Writes the first of `ways` that finds room: in one of the places, right of all, or else left of it."""
         for text in filter(None, ways):
-            if self.within(*held, y, [text], boxed=True):
-                return True
+            if any(self.within(start, end, y, [text], boxed=True) for start, end in places):
+                return
             width = _width(text, self.size, bold) + 8
             for low, high in ((right, right + width), (left - width, left)):
                 free = all(high <= begin or end <= low for begin, end in taken if (begin, end) != (left, right))
@@ -524,8 +523,7 @@ class _Pen:
                     crossed = any(low + 3 < rule < high for rule in self.rules) and not bold
                     self.write(low / self.scale, y, text, shift=4, colour=colour, bold=bold, boxed=crossed)
                     taken.append((low, high))
-                    return True
-        return False
+                    return
 
     def bar(self, bar: Bar, y: float) -> None:
         """A bar as long as it took, its wait hatched behind it; what is too short to see gets a thin mark as well."""

@@ -245,10 +245,10 @@ def _one_moment(events: list[dict[str, Any]], nodes: dict[str, int]) -> list[dic
     told: list[dict[str, Any]] = []
     for kind, alike in groupby((event for event in events if not _is_said(event, nodes)), key=lambda e: e["kind"]):
         in_turn = kind in ("node_start", "node_end")
-        told += sorted(alike, key=lambda event: nodes.get(event["node"], -1)) if in_turn else alike
+        told += sorted(alike, key=lambda event: nodes.get(event["node"], -1) if in_turn else 0)
     ends = {event["node"] for event in told if event["kind"] == "node_end"}
     starts = {event["node"] for event in told if event["kind"] == "node_start"}
-    ordered = [event for name in sorted(said) if name not in ends | starts for event in said.pop(name)]
+    ordered = [event for name in sorted(said, key=lambda name: nodes.get(name, -1)) if name not in ends | starts for event in said.pop(name)]
     for event in told:
         kind, name = event["kind"], event.get("node", "")
         before = said.pop(name, []) if kind == "node_end" else []

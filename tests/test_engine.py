@@ -136,6 +136,36 @@ def test_directions_do_not_hang_on_labels(labels: list[str], backwards: set[tupl
     assert {(e["src"], e["dst"]) for e in graph.describe()["edges"] if e["backwards"]} == backwards
 
 
+@pytest.mark.parametrize(("edges", "labels", "backwards"), [
+    # both a and b lead to the other; the one that is nearer to START comes first
+    ("START>s,p s>a p>q q>b", {}, ("b", "a")),
+    ("START>p,s p>q q>b s>a", {}, ("b", "a")),
+    ("START>s,p s>b p>q q>a", {}, ("a", "b")),
+    # at the same distance: the one whose edge, or whose label, was declared first
+    ("START>a START>b", {}, ("b", "a")),
+    ("START>b START>a", {}, ("a", "b")),
+    ("START>r", {"x": "a", "y": "b"}, ("b", "a")),
+    ("START>r", {"y": "b", "x": "a"}, ("a", "b")),
+    ("START>r", {"both": ["b", "a"]}, ("a", "b")),
+])
+def test_directions_are_breadth_first(edges: str, labels: dict[str, Any], backwards: tuple[str, str]) -> None:
+    """Conditional edges get their direction one after the other: those of nodes nearer to START first, labels in the
+    order in which they were declared."""
+    routers = {"a": (len, {"on": "b", "out": END}), "b": (len, {"on": "a", "out": END})}
+    graph = make(edges, a={"max_visits": 2}, routers=routers | ({"r": (len, labels)} if labels else {}))
+    assert [(e["src"], e["dst"]) for e in graph.describe()["edges"] if e["backwards"]] == [backwards]
+
+
+def test_on_error_gets_its_direction_last() -> None:
+    """A router's targets come before on_error, wherever it was written; static edges come before both."""
+    routers = {"a": (len, {"on": "b"}), "b": (len, {"on": "a"}), "r": (len, {"x": "a"})}
+    graph = make("START>r", r={"on_error": "b"}, a={"max_visits": 2}, routers=routers)
+    assert [(e["src"], e["dst"]) for e in graph.describe()["edges"] if e["backwards"]] == [("b", "a")]
+    graph = make("START>r b>a", r={"on_error": "b"}, a={"max_visits": 2},
+                 routers={"a": (len, {"on": "b"}), "r": (len, {"x": "a"})})
+    assert [(e["src"], e["dst"]) for e in graph.describe()["edges"] if e["backwards"]] == [("a", "b")]
+
+
 # ---- the five sentences
 
 
@@ -505,6 +535,19 @@ def test_a_router_sees_what_its_node_wrote(schedule: str) -> None:
                  routers={"a": (lambda state: "hot" if state["score"] > state["limit"] else "cold",
                                 {"hot": "h", "cold": "c"})}, h={}, c={})
     assert run_graph(graph, {"limit": 0.5}, schedule=schedule).visits == {"a": 1, "h": 1}
+
+
+def test_routers_are_asked_when_the_wave_is_merged() -> None:
+    """Under "waves" first everything is merged, in the order of the graph, and then the routers are asked, in that
+    order too."""
+    asked = []
+
+    def route(name: str) -> Callable[[Any], str]:
+        return lambda state: asked.append((name, sorted(plain(state)))) or "end"
+
+    graph = make("START>a,b,c", routers={"c": (route("c"), {"end": END}), "a": (route("a"), {"end": END})})
+    assert list(plain(run_graph(graph, {}))) == ["a", "b", "c"]
+    assert asked == [("a", ["a", "b", "c"]), ("c", ["a", "b", "c"])]
 
 
 @both

@@ -355,6 +355,7 @@ def test_names_are_letters_not_markup():
         assert list(lanes(shown.axes).values()) == ["$x^2$", "$\\frac{1}{2", "<script>", "line\\nbreak", "[rocket] go",
                                                     "[U+65E5][U+672C]", "nul\\x00"]
         assert texts(shown.axes)[0].startswith("cost: $5 & $6: failed after 1.000 s")
+        assert not any(text.get_parse_math() for text in [*shown.axes.texts, *shown.axes.get_yticklabels()])
         assert "1.000 s · ✗ failed: ValueError: $y_1$ [rocket]\\n" in texts(shown.axes)
         assert shown.png()[:4] == b"\x89PNG"
         assert "<script" not in shown.svg()
