@@ -72,10 +72,11 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@$(call install,test) && touch $(VENV)/.pictures $(VENV)/.notebooks
 
 comma := ,
+FROM = $(if $(filter test,$(1)),,$(if $(wildcard wheelhouse/*.whl),--no-index --find-links wheelhouse))
 define install
 echo "installing minigraph[$(1)] into $(VENV) (once; a minute or two)" >&2; \
-if command -v uv >/dev/null 2>&1; then uv pip install -q -p $(BIN)/python -c constraints.txt -e ".[$(1)]"; \
-else $(BIN)/python -m pip install -q --disable-pip-version-check --retries 2 --timeout 15 -c constraints.txt -e ".[$(1)]" \
+if command -v uv >/dev/null 2>&1; then uv pip install -q -p $(BIN)/python $(FROM) -c constraints.txt -e ".[$(1)]"; \
+else $(BIN)/python -m pip install -q --disable-pip-version-check --retries 2 --timeout 15 $(FROM) -c constraints.txt -e ".[$(1)]" \
 2> $(VENV)/pip.log || { tail -n 3 $(VENV)/pip.log >&2; false; }; fi && touch $@
 endef
 
@@ -93,8 +94,8 @@ echo "filling wheelhouse/ (once; a minute or two)" >&2; \
 $(PIP) wheel -w wheelhouse -c constraints.txt ".[notebooks]" hatchling editables; \
 for machine in $(FOR); do case $$machine in \
 windows) uv=windows; tags="win_amd64" ;; \
-macos) uv=aarch64-apple-darwin; tags="macosx_14_0_arm64" ;; \
-macos-intel) uv=x86_64-apple-darwin; tags="macosx_14_0_x86_64" ;; \
+macos) uv=aarch64-apple-darwin; tags="macosx_13_0_arm64" ;; \
+macos-intel) uv=x86_64-apple-darwin; tags="macosx_13_0_x86_64" ;; \
 linux) uv=x86_64-unknown-linux-gnu; tags="manylinux_2_28_x86_64 manylinux_2_17_x86_64 manylinux2014_x86_64" ;; \
 *) echo "FOR=$$machine: it can be windows, macos, macos-intel or linux" >&2; exit 1 ;; esac; \
 command -v uv >/dev/null 2>&1 || test -x $(BIN)/uv || $(PIP) install uv; \

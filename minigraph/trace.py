@@ -248,7 +248,8 @@ def _one_moment(events: list[dict[str, Any]], nodes: dict[str, int]) -> list[dic
         told += sorted(alike, key=lambda event: nodes.get(event["node"], -1) if in_turn else 0)
     ends = {event["node"] for event in told if event["kind"] == "node_end"}
     starts = {event["node"] for event in told if event["kind"] == "node_start"}
-    ordered = [event for name in sorted(said, key=lambda name: nodes.get(name, -1)) if name not in ends | starts for event in said.pop(name)]
+    elsewhere = sorted(said.keys() - ends - starts, key=lambda name: nodes.get(name, -1))
+    ordered = [event for name in elsewhere for event in said.pop(name)]
     for event in told:
         kind, name = event["kind"], event.get("node", "")
         before = said.pop(name, []) if kind == "node_end" else []
