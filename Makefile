@@ -95,9 +95,8 @@ $(PIP) wheel -w wheelhouse -c constraints.txt ".[notebooks]" hatchling editables
 for machine in $(FOR); do case $$machine in \
 windows) uv=windows; tags="win_amd64" ;; \
 macos) uv=aarch64-apple-darwin; tags="macosx_13_0_arm64" ;; \
-macos-intel) uv=x86_64-apple-darwin; tags="macosx_13_0_x86_64" ;; \
 linux) uv=x86_64-unknown-linux-gnu; tags="manylinux_2_28_x86_64 manylinux_2_17_x86_64 manylinux2014_x86_64" ;; \
-*) echo "FOR=$$machine: it can be windows, macos, macos-intel or linux" >&2; exit 1 ;; esac; \
+*) echo "FOR=$$machine: it can be windows, macos (Apple silicon) or linux" >&2; exit 1 ;; esac; \
 command -v uv >/dev/null 2>&1 || test -x $(BIN)/uv || $(PIP) install uv; \
 for version in $(FOR_PYTHON); do echo "  for $$machine, Python $$version" >&2; \
 printf 'hatchling\neditables\n' | PATH="$(BIN):$$PATH" uv pip compile -q pyproject.toml - --extra notebooks --no-header \

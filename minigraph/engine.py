@@ -97,7 +97,7 @@ class Run:
     def __init__(self, graph: Graph, state: Mapping[str, Any], observer: Observer | None, max_steps: int | None,
                  schedule: str, executor: Executor | None, max_workers: int | None, clock: clocks.Clock | None,
                  strict: bool) -> None:
-        _check_call(graph, state, max_steps, schedule, max_workers)
+        _check_call(graph, state, observer, max_steps, schedule, max_workers)
         self.graph, self.plan = graph, graph.plan()
         self.nodes, self.routers, self.order = self.plan.nodes, self.plan.routers, self.plan.order
         self.observer, self.observed = observer, observer is not None  # a Trace with no events yet is falsy
@@ -114,6 +114,8 @@ class Run:
         self.writer: dict[str, Visit] = {}  # key -> the visit that wrote it last; a key of the initial state has none
         self.written: dict[str, Write] = {}  # key -> its writes, newest first, where not all look at one blackboard
         self.faults: dict[str, Write] = {}  # node -> its errors, in the same way
+        self.errors: dict[str, str] = {}  # node -> its last error; the blackboard gets a copy when there are new ones
+        self.new_errors = False
         # The tickets.
         self.held: dict[str, Held] = {}  # node -> the tickets it holds
         self.running: dict[str, Visit] = {}  # node -> its visit that has begun and is not over
@@ -178,6 +180,7 @@ class Run:
         while self.fresh and not self.tripped:
             name = self.fresh.pop()
             held = self.held.get(name)
+            ready.discard(name)  # since it was added, a failed ticket may have come
             if held is None or name in self.running or (held.missing or held.lap) and self.waits(name, held):
                 continue
             if held.failed:
@@ -242,6 +245,9 @@ class Run:
 
         The two schedules are one word apart: "waves" waits for all that was started, "ready" for the first to end.
         """
+        if self.new_errors:
+            dict.__setitem__(self.state, "errors", ReadOnly(self.errors))
+            self.new_errors = False
         started: list[Visit] = []
         refused: list[Visit] = []
         if ready and not self.trips(ready):
@@ -289,7 +295,7 @@ class Run:
             self.steps += len(ready)
             return False
         waiting = ", ".join(map(repr, ready[:8])) + (f" and {len(ready) - 8} more" if len(ready) > 8 else "")
-        dict.__setitem__(self.state["errors"], "engine", f"max_steps={self.max_steps} reached: {waiting} did not run")
+        self.errors["engine"] = f"max_steps={self.max_steps} reached: {waiting} did not run"
         return True
 
     def call(self, visit: Visit) -> Visit:
@@ -389,7 +395,7 @@ class Run:
         name, text, handler = visit.node, described(error), self.nodes[visit.node].on_error
         self.exceptions[name] = error
         self.faults[name] = Write(visit, text, self.faults.get(name))
-        dict.__setitem__(self.state["errors"], name, text)
+        self.errors[name], self.new_errors = text, True
         refused = isinstance(error, Refused)
         if handler is None or refused and name in self.refused:
             self.unhandled.append(f"{name}: {text}")
@@ -404,7 +410,7 @@ class Run:
         """A node that holds a failed ticket does not run; it hands on what it holds."""
         visit = self.take(name)
         if self.observed:
-            above = sorted({parent.node for parent in visit.parents}, key=self.order.__getitem__)
+            above = sorted({parent.node for parent in visit.parents}, key=lambda name: self.order.get(name, -1))
             self.tell("blocked", node=name, why="a node above it failed or is blocked: " + ", ".join(above))
         self.spoil(visit)
         del self.running[name]
@@ -479,8 +485,7 @@ class Run:
     # ---- the result, and the events
 
     def result(self, status: str) -> GraphState:
-        errors = dict(self.state["errors"])
-        state = GraphState({key: value for key, value in self.state.items() if key != "errors"}, errors=errors)
+        state = GraphState({key: value for key, value in self.state.items() if key != "errors"}, errors=self.errors)
         state.status, state.path, state.visits, state.exceptions = status, self.path, self.visits, self.exceptions
         return state
 
@@ -546,10 +551,14 @@ def described(error: BaseException) -> str:
     if isinstance(error, Refused):
         return str(error)
     name = "KeyError" if isinstance(error, MissingKey) else type(error).__name__
-    return f"{name}: {error}" if str(error) else name
+    try:
+        text = str(error)
+    except Exception:  # an exception whose own words fail it
+        return f"{name} (it has no text that can be shown)"
+    return f"{name}: {text}" if text else name
 
 
-def _check_call(graph: Any, state: Any, max_steps: Any, schedule: Any, max_workers: Any) -> None:
+def _check_call(graph: Any, state: Any, observer: Any, max_steps: Any, schedule: Any, max_workers: Any) -> None:
     """GraphError for a call that cannot be meant."""
     if not isinstance(graph, Graph):
         raise GraphError(f"run_graph runs a Graph, not {graph!r}")
@@ -558,6 +567,8 @@ def _check_call(graph: Any, state: Any, max_steps: Any, schedule: Any, max_worke
     for key in state:
         if not isinstance(key, str):
             raise GraphError(f"the key {key!r} of the state is no string: keys of the blackboard are strings")
+    if observer is not None and not callable(observer):
+        raise GraphError(f"observer={observer!r} must be a function of (kind, event), a Trace for instance")
     if schedule not in ("waves", "ready"):
         raise GraphError(f"schedule={schedule!r}: there are 'waves' and 'ready'")
     for name, value in (("max_steps", max_steps), ("max_workers", max_workers)):

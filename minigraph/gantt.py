@@ -76,7 +76,8 @@ def rows(trace: Trace) -> list[Bar]:
         bars = [Bar("model" if call.kind == "llm" else call.name, call.start, call.end, call.kind, error=call.error)
                 for call in trace.calls()]
         return _by_lane(bars, ["model"])
-    slowest = [max(wave, key=lambda visit: visit.end) for wave in trace.waves() if len(wave) > 1]
+    outer = [[visit for visit in wave if visit.node in trace.nodes] for wave in trace.waves()]
+    slowest = [max(wave, key=lambda visit: visit.end) for wave in outer if len(wave) > 1]
     paces = {(visit.node, visit.visit) for visit in slowest}
     thinkers = {call.node for call in trace.calls() if call.kind == "llm"}
     bars = []
@@ -106,7 +107,7 @@ def _by_lane(bars: list[Bar], order: list[str]) -> list[Bar]:
 
     def key(bar: Bar) -> tuple[Any, ...]:
         top = bar.lane if bar.lane in place else bar.lane.split("/")[0]
-        return place.get(top, len(place)), top != bar.lane, first[bar.lane], bar.lane, bar.start
+        return place.get(top, len(place)), first[bar.lane], bar.lane, bar.start
 
     return sorted(bars, key=key)
 

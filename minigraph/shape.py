@@ -150,7 +150,7 @@ class Graph:
         return draw.draw(self)._repr_mimebundle_(include, exclude)
 
     def _known(self, name: str, where: str) -> None:
-        if name not in self.nodes and name not in (START, END):
+        if not isinstance(name, str) or name not in self.nodes and name not in (START, END):
             raise GraphError(f"{where}: {_no_such_node(name, self.nodes)}")
 
     def _ends(self, where: str, label: object, named: object) -> tuple[str, ...]:
@@ -323,9 +323,13 @@ def _check_node(node: Node, others: Mapping[str, Node]) -> None:
 
 
 def _no_such_node(name: object, nodes: Mapping[str, Node]) -> str:
-    close = difflib.get_close_matches(str(name), [*nodes, START, END], n=1)
+    if not isinstance(name, str):
+        return (f"no such node {name!r}: an end is the name of one node, a string; "
+                "several targets are several edges, or stand under a router's label")
+    known = {known.casefold(): known for known in (*nodes, START, END)}
+    close = difflib.get_close_matches(name.casefold(), known, n=1)
     if close:
-        return f"no such node {name!r}; did you mean {close[0]!r}?"
+        return f"no such node {name!r}; did you mean {known[close[0]]!r}?"
     listed = ", ".join(map(repr, list(nodes)[:8])) + (", ..." if len(nodes) > 8 else "")
     return f"no such node {name!r}; " + (f"add it first: the graph has {listed}" if nodes else "add its nodes first")
 

@@ -499,6 +499,17 @@ def test_ready_shows_the_causal_past_only() -> None:
     assert (state["seen"], state["has"], state["all"], state["get"], state["k"]) == ("old", True, "old", "old", "new")
 
 
+def test_ready_shows_the_value_before_a_neighbours() -> None:
+    """What a branch overwrites is kept for the branches beside it, however often it is overwritten."""
+    graph = make("START>a a>q1 q1>q2 q2>j a>slow slow>b b>j", a=lambda state: {"k": 1},
+                 q1=lambda state: {"k": state["k"] + 10}, q2=lambda state: {"k": state["k"] + 100},
+                 slow=sleeper("slow", 1), b=lambda state: {"seen": [state["k"], dict(state)["k"]]},
+                 j=lambda state: {"last": state["k"]})
+    with clocks.virtual_time():
+        state = within(20, lambda: run_graph(graph, {"k": 0}, schedule="ready"))
+    assert (state["seen"], state["last"], state["k"]) == ([1, 1], 111, 111)
+
+
 def test_ready_hides_what_a_neighbour_wrote() -> None:
     """Reading a key that only a concurrent node writes is a KeyError that says so."""
     graph = make("START>quick START>a a>b", quick=lambda state: {"k": "new"}, a=sleeper("a", 1),
@@ -595,6 +606,17 @@ def test_strict_reports_reads_beside_the_past(schedule: str) -> None:
         assert state.status == "failed"
         assert all(repr(name) in state["errors"]["b"] for name in ("k", "quick", "b"))
         assert "seen" not in state
+
+
+@both
+def test_strict_reports_a_value_that_is_out_of_date(schedule: str) -> None:
+    """Under strict a key may not be read either while a neighbour has written it anew."""
+    graph = make("START>a a>quick a>slow slow>b", a=lambda state: {"k": 1}, quick=lambda state: {"k": 2},
+                 slow=sleeper("slow", 1), b=lambda state: {"seen": state["k"]})
+    with clocks.virtual_time():
+        state = within(20, lambda: run_graph(graph, {}, schedule=schedule, strict=True))
+    assert state.status == "failed"
+    assert all(repr(name) in state["errors"]["b"] for name in ("k", "quick", "b"))
 
 
 @both

@@ -183,11 +183,16 @@ def test_a_router_that_fails_marks_the_bar_of_its_node():
 
 
 def test_what_a_nested_graph_ran_stands_below_the_node_that_holds_it():
-    """Visits named outer/inner follow the lane of outer, whatever the time."""
-    trace = run(make("START>a a>b b>END", a=takes(1), b=takes(1)))
-    inner = [{"kind": "node_start", "t": 0.2, "node": "a/x", "visit": 1, "wave": 1, "workflow": "in"},
-             {"kind": "node_end", "t": 0.9, "node": "a/x", "visit": 1, "ms": 700, "keys": [], "error": None}]
-    assert [b.lane for b in rows(Trace([*trace.events, *inner]))] == ["a", "a/x", "b"]
+    """Visits named outer/inner follow the lane of outer; the inner waves and routes are not the outer graph's."""
+    trace = run(make("START>a b>END", a=takes(1), b=takes(1), routers={"a": (lambda state: "on", {"on": "b"})}))
+    inner = [{"kind": "wave_start", "t": 0, "wave": 1, "nodes": ["x"], "node": "a", "workflow": "in"},
+             {"kind": "node_start", "t": 0, "node": "a/x", "visit": 1, "wave": 1, "workflow": "in"},
+             {"kind": "node_end", "t": 0.9, "node": "a/x", "visit": 1, "ms": 900, "keys": [], "error": None},
+             {"kind": "route", "t": 1.5, "router": "a", "label": "inner", "node": "a", "workflow": "in"},
+             {"kind": "wave_end", "t": 0.9, "wave": 2, "nodes": ["x"], "waits": {}, "node": "a", "workflow": "in"}]
+    nested = Trace([*trace.events, *inner])
+    assert [(b.lane, b.notes) for b in rows(nested)] == [("a", ["→ on"]), ("a/x", []), ("b", [])]
+    assert waves_of(nested) == waves_of(trace) == [(1, 0, 1), (2, 1, 2)]
 
 
 # ---- on the Axes
@@ -306,10 +311,21 @@ LONG = make(f"START>{'x' * 90},a_name_that_goes_on_and_on_and_on_and_never_reall
             name="a title that is too long for any figure " * 8, **{"🚀": takes(0.1), "x" * 90: takes(1)})
 
 
+TIGHT = Trace([{"kind": "loop_start", "t": 0, "workflow": "tight"},  # both calls of read want the gap between them
+               *({"kind": "tool", "t": end, "name": name, "ms": ms, "error": None, "workflow": "tight"}
+                 for name, end, ms in [("other", 7.8, 7800), ("read", 7.9, 100), ("read", 9, 50)])])
+
+
+def test_a_title_too_long_is_cut_with_dots():
+    """What there is room for, and a sign that there is more."""
+    title = texts(gantt(run(LONG)))[0]
+    assert title.startswith("a title that is too long") and title.endswith(" …") and len(title) > 60
+
+
 @pytest.mark.parametrize("traces", [
     [gather()], [loop()], [gather(), loop()], [revisions()], [failing()], [many(3)], [many(20, 1)], [many(60, 2)],
-    [many(100, 3)], [laps(3)], [laps(12)], [laps(50)], [run(LONG)], [revisions(), many(30, 4), failing()],
-], ids=range(14))
+    [many(100, 3)], [laps(3)], [laps(12)], [laps(50)], [run(LONG)], [revisions(), many(30, 4), failing()], [TIGHT],
+], ids=range(15))
 def test_labels_never_overlap_or_clip(traces):
     """Whatever is written stands on the figure, whole, and over no other words."""
     ax = compare(traces, marks=[[("gathered", trace.seconds / 2)] for trace in traces])
