@@ -79,12 +79,18 @@ def lesson(name: str, notebook: dict[str, Any]) -> Lesson:
     cells = [(cell, "".join(cell["source"])) for cell in notebook["cells"]]
     prose = [text for cell, text in cells if cell["cell_type"] == "markdown"]
     title = re.search(r"^# (.+)$", prose[0] if prose else "", re.MULTILINE)
-    questions = re.findall(r"\*\*([^*]+\?)\*\*", prose[0] if prose else "")
+    questions = [text for text in (prose[0] if prose else "").split("\n\n") if re.search(r"\?\*\*", text)]
     remember = re.findall(r"\*\*Remember:?\*\*:?\s*(.+?)(?:\n\s*\n|\Z)", "\n\n".join(prose), re.DOTALL)
     minutes = sum(int(tag.removeprefix("minutes:")) for cell, _ in cells
                   for tag in cell.get("metadata", {}).get("tags", []) if re.fullmatch(r"minutes:\d+", tag))
-    return Lesson(name, title[1].strip() if title else name, _inline(questions[0]) if questions else "",
+    return Lesson(name, title[1].strip() if title else name, _inline(_end_of(questions[0])) if questions else "",
                   _inline(remember[0]) if remember else "", minutes)
+
+
+def _end_of(paragraph: str, most: int = 220) -> str:
+    """A paragraph, or its last two sentences if it is long."""
+    text = " ".join(paragraph.split())
+    return text if len(text) <= most else " ".join(re.split(r"(?<=[.!?:]) ", text)[-2:])
 
 
 def _notebook_html(path: Path, name: str, complaints: list[str]) -> str:
@@ -213,6 +219,7 @@ table { border-collapse: collapse; margin: .8rem 0; display: block; overflow-x: 
 th, td { text-align: left; vertical-align: top; padding: .35rem .7rem; border-bottom: 1px solid #d0d7de; }
 .number { text-align: right; }
 td p { margin: 0; }
+td code { overflow-wrap: anywhere; }
 @media print { nav { display: none; } }
 """
 
@@ -232,7 +239,7 @@ def write_slides(folder: str | Path, *, reveal: str | Path | None = None) -> Wri
     for name in [path.as_posix() for path in course_files() if path.suffix == ".ipynb"]:
         notebook = json.loads((course / name).read_text(encoding="utf-8"))
         html = _deck(course / name, parts)
-        if html is None:
+        if not html:
             written.complaints.append(f"{name}: no cell is tagged `slide`, so it has no slides")
             continue
         written.complaints += [f"{name}: its slides load {url} from the network" for url in loaded(html)]
@@ -246,20 +253,22 @@ def write_slides(folder: str | Path, *, reveal: str | Path | None = None) -> Wri
     return written
 
 
-def _deck(path: Path, parts: dict[str, str]) -> str | None:
+def _deck(path: Path, parts: dict[str, str]) -> str:
+    """The slides of a notebook; empty if no cell is tagged."""
     import nbformat
     from nbconvert import SlidesExporter
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     notebook.cells = [cell for cell in notebook.cells if "slide" in cell.metadata.get("tags", [])]
     if not notebook.cells:
-        return None
+        return ""
     for cell in notebook.cells:  # prose opens a new slide, code goes below it
         cell.metadata["slideshow"] = {"slide_type": "slide" if cell.cell_type == "markdown" else "subslide"}
     notebook.cells[0].metadata["slideshow"]["slide_type"] = "slide"
     exporter = SlidesExporter(  # type: ignore[no-untyped-call]
         raw_template=DECK, exclude_input_prompt=True, exclude_output_prompt=True, exclude_anchor_links=True)
     html: str = exporter.from_notebook_node(notebook, {"deck": parts})[0]
-    return html
+    html = re.sub(r'href="([^"/:#]+)\.ipynb(?:#[^"]*)?"', r'href="\1.slides.html"', html)
+    return re.sub(r'<a href="[^":]+\.md(?:#[^"]*)?">(.*?)</a>', r"\1", html)  # texts have no slides
 
 
 def _reveal_parts(reveal: str | Path | None) -> dict[str, str]:
@@ -303,7 +312,7 @@ DECK = """
 {{ resources.include_css("static/index.css") }}
 {{ resources.include_css("static/theme-light.css") }}
 <style>
-body { background: #fff; }
+html, body, main { height: 100%; margin: 0; background: #fff; }
 a.anchor-link, .jp-Collapser { display: none; }
 .jp-Notebook { padding: 0; }
 :root { --jp-ui-font-size1: 20px; --jp-content-font-size1: 22px; --jp-code-font-size: 18px; }
@@ -311,6 +320,7 @@ a.anchor-link, .jp-Collapser { display: none; }
 .reveal .slides section { max-height: 100%; overflow-y: auto; }
 .reveal .slides > section.stack { overflow: visible; }
 .reveal .jp-OutputArea-output img { max-height: 400px; width: auto; height: auto; max-width: 100%; }
+.reveal .slide-number { right: auto; left: 8px; }
 .reveal h1 { font-size: 2em; } .reveal h2 { font-size: 1.5em; }
 </style>
 </head>

@@ -38,7 +38,9 @@ WITHIN: dict[str, set[str]] = {
     "loop": {"engine", "clock", "models.base"},
     "draw": {"engine"},
     "gantt": {"trace"},
-    "checks": {"engine", "trace", "models.stub"},
+    "checks": {"engine", "clock", "trace", "models.stub"},
+    "kit": set(),
+    "pages": {"kit"},
     "widgets": {"clock", "engine", "trace", "store", "models.base", "models.stub", "models.replay", "models.anthropic",
                 "models.openai", "nodes", "loop", "draw", "gantt"},
     "workflows.sources": set(),
@@ -47,7 +49,7 @@ WITHIN: dict[str, set[str]] = {
 WORKFLOW = {"engine", "clock", "nodes", "models.base", "models.stub", "trace"}  # and one another, but for LOOPS_TOO
 LOOPS_TOO = {"workflows.brief", "workflows.triage", "workflows.content"}  # they say that they run an agent loop
 EXERCISE = {"checks", "engine", "clock", "trace", "nodes", "loop", "models.base", "models.stub"}
-WHATEVER_IT_NEEDS = {"cli", "__main__"}  # but only when it runs: inside functions
+WHATEVER_IT_NEEDS = {"cli", "__main__", "doctor"}  # but only when it runs: inside functions
 ON_DEMAND = {("shape", "draw")}  # a graph shows itself: drawing is loaded when it is asked for
 
 # module -> what may be imported from outside, inside functions
@@ -56,6 +58,7 @@ EXTRAS: dict[str, set[str]] = {
     "models.openai": {"openai"},
     "draw": {"graphviz", "IPython"},
     "gantt": {"matplotlib"},
+    "pages": {"nbconvert", "nbformat", "pygments", "traitlets"},
     "widgets": {"ipywidgets", "IPython"},
     "workflows.sources": {"icalendar", "recurring_ical_events"},
 }
