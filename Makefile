@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 RUN    := $(BIN)/python -m minigraph
+TEST   := env -u ANTHROPIC_API_KEY -u OPENAI_API_KEY MINIGRAPH_HEADLESS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 DATE   ?=
 OPTS   ?=
 FOR    ?=
@@ -43,7 +44,9 @@ wheelhouse: | $(BIN)/python  ## a folder of wheels for a room without Wi-Fi; FOR
 test: $(VENV)/.test  ## prove it all: lint, tests, every notebook compared with what it says
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@env -u ANTHROPIC_API_KEY -u OPENAI_API_KEY $(BIN)/python -m pytest
+	@$(TEST) tests
+	@$(TEST) --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-sanitize-with=tests/nbval.cfg \
+	    notebooks/*.ipynb notebooks/solutions/*.ipynb
 
 lint: $(VENV)/.test  ## ruff and mypy alone
 	@$(BIN)/ruff check .
