@@ -16,6 +16,7 @@ import importlib
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -366,7 +367,19 @@ def _figures(graph: Trace, loop: Trace) -> Any:
 
 def _in_words(options: argparse.Namespace, figures: Any) -> str:
     from .workflows import comparison
-    return "\n".join([str(figures), *([] if options.unmeasured else comparison.ASSUMPTIONS)])
+    lines = [str(figures), *([] if options.unmeasured else comparison.ASSUMPTIONS)]
+    return "\n".join([*lines, *([_against_virtual_time(options, figures)] if options.speed else [])])
+
+
+def _against_virtual_time(options: argparse.Namespace, figures: Any) -> str:
+    """How far a run in real time is from the same run in virtual time."""
+    from .workflows import gather
+    with tempfile.TemporaryDirectory() as aside:
+        virtual = argparse.Namespace(**{**vars(options), "speed": None, "outbox": aside})
+        exact = _figures(_run(gather.run, virtual)[1], _run(_workflow_run("brief"), virtual)[1])
+    apart = abs(figures.ratio / exact.ratio - 1)
+    return (f"Checked: in real time, at speed {options.speed:g}, gathering is {figures.ratio:.2f} times as fast, in "
+            f"virtual time {exact.ratio:.2f}: {apart:.1%} apart.")
 
 
 def _save(options: argparse.Namespace, traces: list[Trace]) -> None:

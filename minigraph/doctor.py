@@ -33,7 +33,7 @@ OK, MISSING, BROKEN = "OK", "missing", "broken"
 
 # extra -> what it installs, and which versions will do; pyproject.toml says the same
 EXTRAS: dict[str, dict[str, str]] = {
-    "calendar": {"icalendar": ">=6", "recurring-ical-events": ">=3"},
+    "calendar": {"icalendar": ">=7", "recurring-ical-events": ">=3.8.1"},
     "pictures": {"matplotlib": ">=3.8", "graphviz": ">=0.20", "graphviz-pure": ">=0.2.2,<0.3"},
     "notebooks": {"jupyterlab": ">=4.2", "ipywidgets": ">=8.1"},
     "test": {"hypothesis": ">=6.100", "mypy": ">=1.10", "nbclient": ">=0.10", "nbval": ">=0.11,<0.12", "pytest": ">=8",

@@ -22,7 +22,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .trace import Trace
+from .trace import Trace, Visit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,30 +72,39 @@ class Bar:
 
 def rows(trace: Trace) -> list[Bar]:
     """The bars of a chart, lane by lane in the order of the graph: a bar a visit, or, for a loop, a bar a call."""
-    if not trace.nodes:
+    nodes = trace.nodes
+    if not nodes:
         bars = [Bar("model" if call.kind == "llm" else call.name, call.start, call.end, call.kind, error=call.error)
                 for call in trace.calls()]
         return _by_lane(bars, ["model"])
-    outer = [[visit for visit in wave if visit.node in trace.nodes] for wave in trace.waves()]
-    slowest = [max(wave, key=lambda visit: visit.end) for wave in outer if len(wave) > 1]
-    paces = {(visit.node, visit.visit) for visit in slowest}
+    visits, paces = trace.visits(), _paces(trace.waves(), set(nodes))
     thinkers = {call.node for call in trace.calls() if call.kind == "llm"}
-    bars = []
-    for visit in trace.visits():
+    bars_of: dict[str, list[Bar]] = {}  # node -> its bars, in order
+    for visit in visits:
         notes = [f"{visit.retries + 1} attempts"] if visit.retries else []
         notes += ["set the pace"] if (visit.node, visit.visit) in paces else []
-        bars.append(Bar(visit.node, visit.start, visit.end, "llm" if visit.node in thinkers else "node", visit.wait,
-                        visit.visit, visit.wave, visit.error, notes))
+        bars_of.setdefault(visit.node, []).append(
+            Bar(visit.node, visit.start, visit.end, "llm" if visit.node in thinkers else "node", visit.wait,
+                visit.visit, visit.wave, visit.error, notes))
     for event in trace.of("route"):
-        chosen = [bar for bar in bars if bar.lane == event["router"] and bar.end <= event["t"] and "node" not in event]
-        if chosen and event.get("error"):
-            chosen[-1].error = chosen[-1].error or event["error"]
-        elif chosen:
+        before = (bar for bar in reversed(bars_of.get(event["router"], [])) if bar.end <= event["t"])
+        bar = next(before, None) if "node" not in event else None  # with a node it is a nested graph's
+        if bar is not None and event.get("error"):
+            bar.error = bar.error or event["error"]
+        elif bar is not None:
             labels = event["label"] if isinstance(event["label"], (list, tuple)) else [event["label"]]
-            chosen[-1].notes.append("→ " + ", ".join(map(str, labels)))
+            bar.notes.append("→ " + ", ".join(map(str, labels)))
+    bars = [bar for mine in bars_of.values() for bar in mine]
     bars += [Bar(event["node"], event["t"], event["t"], event["kind"], error=event["why"])
              for event in trace.of("refused", "blocked")]
-    return _by_lane(bars, trace.nodes)
+    return _by_lane(bars, nodes)
+
+
+def _paces(waves: list[list[Visit]], nodes: set[str]) -> set[tuple[str, int]]:
+    """The slowest visit, (node, visit), of each wave in which several nodes of the graph itself ran."""
+    outer = [[visit for visit in wave if visit.node in nodes] for wave in waves]
+    slowest = [max(wave, key=lambda visit: visit.end) for wave in outer if len(wave) > 1]
+    return {(visit.node, visit.visit) for visit in slowest}
 
 
 def _by_lane(bars: list[Bar], order: list[str]) -> list[Bar]:

@@ -257,8 +257,8 @@ from PACKAGE.flow import graph
 def test_the_look_ups_run_at_once_and_the_answer_waits_for_both():
     """Two waves; the slower look-up (1.5 s) and the model (2 s) set the time."""
     trace = Trace()
-    with virtual_time():
-        state = run_graph(graph, {"topic": "tides"}, trace)
+    with virtual_time():  # strict: a node may read only what the edges say comes before it
+        state = run_graph(graph, {"topic": "tides"}, trace, strict=True)
     assert state.errors == {}
     assert [[visit.node for visit in wave] for wave in trace.waves()] == [["search", "remember"], ["answer"]]
     assert trace.seconds == 3.5

@@ -172,12 +172,16 @@ def _linked(page: str, body: str, pages: dict[str, str], files: Sequence[str], c
         target = posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page
         if target not in pages and target not in files:
             complaints.append(f"{page}: {href!r} leads nowhere in the course")
-        elif anchor and target in pages and f'id="{anchor}"' not in pages[target]:
+        elif anchor and target in pages and anchor not in _anchors(pages[target]):
             complaints.append(f"{page}: {href!r}: there is no heading {anchor!r} in {target}")
         if target not in pages or not path:
             return found[0]
         return f'{found[1]}"{escape(_address(path) + ("#" + anchor if anchor else ""))}"'
     return re.sub(r'(\s(?:href|src)=)"([^"]*)"', link, body)
+
+
+def _anchors(body: str) -> set[str]:
+    return {unescape(name) for name in re.findall(r'\sid="([^"]*)"', body)}
 
 
 def loaded(html: str) -> list[str]:

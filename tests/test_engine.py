@@ -262,6 +262,22 @@ def test_failed_tickets_go_all_the_way_first(schedule: str) -> None:
 
 
 @both
+def test_names_do_not_matter(schedule: str) -> None:
+    """Two nodes are blocked at one moment, one of them below the other, and a ticket comes later: however the names are
+    shuffled in a set, it is the same run."""
+    def visits(i: int) -> list[int]:
+        a, b, c, d, other = (f"{name}{i}" for name in "abcd?")
+        graph = make(f"START>{d} START>{other}", **{
+            a: lambda state: None, b: {}, c: {"max_visits": 1, "on_error": b}, d: {"max_visits": 3, "on_error": c}},
+            routers={c: (lambda state: ["self", "b", "d"], {"self": c, "b": b, "d": d}),
+                     d: (lambda state: "on", {"b": b, "on": [a, d]}), a: (lambda state: "b", {"b": b})})
+        state = run_graph(graph, {}, schedule=schedule)
+        return [state.visits.get(name, 0) for name in (a, b, c, d)]
+
+    assert len({tuple(visits(i)) for i in range(40)}) == 1
+
+
+@both
 def test_a_branch_that_ends_is_not_waited_for(schedule: str) -> None:
     """END ends a branch, and a node without an edge out ends its own; the others go on."""
     graph = make("START>a START>b START>c b>END c>c2 c2>c3")

@@ -185,13 +185,15 @@ def test_a_router_that_fails_marks_the_bar_of_its_node():
 def test_what_a_nested_graph_ran_stands_below_the_node_that_holds_it():
     """Visits named outer/inner follow the lane of outer; the inner waves and routes are not the outer graph's."""
     trace = run(make("START>a b>END", a=takes(1), b=takes(1), routers={"a": (lambda state: "on", {"on": "b"})}))
-    inner = [{"kind": "wave_start", "t": 0, "wave": 1, "nodes": ["x"], "node": "a", "workflow": "in"},
-             {"kind": "node_start", "t": 0, "node": "a/x", "visit": 1, "wave": 1, "workflow": "in"},
-             {"kind": "node_end", "t": 0.9, "node": "a/x", "visit": 1, "ms": 900, "keys": [], "error": None},
+    inner = [{"kind": "wave_start", "t": 0, "wave": 7, "nodes": ["z"], "node": "a", "workflow": "in"},
+             {"kind": "node_start", "t": 0, "node": "a/z", "visit": 1, "wave": 1, "workflow": "in"},
+             {"kind": "node_end", "t": 0.4, "node": "a/z", "visit": 1, "ms": 400, "keys": [], "error": None},
+             {"kind": "node_start", "t": 0.4, "node": "a/x", "visit": 1, "wave": 2, "workflow": "in"},
+             {"kind": "node_end", "t": 0.9, "node": "a/x", "visit": 1, "ms": 500, "keys": [], "error": None},
              {"kind": "route", "t": 1.5, "router": "a", "label": "inner", "node": "a", "workflow": "in"},
-             {"kind": "wave_end", "t": 0.9, "wave": 2, "nodes": ["x"], "waits": {}, "node": "a", "workflow": "in"}]
+             {"kind": "wave_end", "t": 3, "wave": 2, "nodes": ["x"], "waits": {}, "node": "a", "workflow": "in"}]
     nested = Trace([*trace.events, *inner])
-    assert [(b.lane, b.notes) for b in rows(nested)] == [("a", ["→ on"]), ("a/x", []), ("b", [])]
+    assert [(b.lane, b.notes) for b in rows(nested)] == [("a", ["→ on"]), ("a/z", []), ("a/x", []), ("b", [])]
     assert waves_of(nested) == waves_of(trace) == [(1, 0, 1), (2, 1, 2)]
 
 
