@@ -15,6 +15,7 @@ import itertools
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -26,7 +27,7 @@ class Mailbox(Protocol):
 
     def expect(self, calls: int = 1) -> None: ...
     def work(self, fn: Callable[..., Any], *args: Any) -> None: ...
-    def take(self, timeout: float | None = None) -> list[Any]: ...
+    def take(self, timeout: float | None = None, count: int = 1) -> list[Any]: ...
 
 
 class Clock(Protocol):
@@ -68,33 +69,35 @@ class RealClock:
 
 
 class _Queue:
-    """A mailbox in real time is a queue."""
+    """A mailbox in real time: a list, and a bell that is rung when it holds as many results as its owner waits for."""
 
     def __init__(self, speed: float) -> None:
         self.speed = speed
-        self.items: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.items: deque[Any] = deque()
+        self.wanted = 1
+        self.bell: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def expect(self, calls: int = 1) -> None:
         """Nothing to do: in real time nobody counts who is running."""
 
     def work(self, fn: Callable[..., Any], *args: Any) -> None:
-        self.items.put(fn(*args))
+        self.items.append(fn(*args))
+        if len(self.items) >= self.wanted:
+            self.bell.put(None)
 
-    def take(self, timeout: float | None = None) -> list[Any]:
-        """The results that are there, waiting for the first; [] when `timeout` seconds pass without one."""
+    def take(self, timeout: float | None = None, count: int = 1) -> list[Any]:
+        """The results that are there, at least `count`, waiting for them; what there is when `timeout` is over."""
+        self.wanted = count
         end = None if timeout is None else time.perf_counter() + timeout / self.speed
-        while True:
+        while len(self.items) < count:
             # Short waits: on some systems a thread that waits without a limit cannot be interrupted.
             left = 0.5 if end is None else min(0.5, max(0.0, end - time.perf_counter()))
             try:
-                found = [self.items.get(timeout=left)]
+                self.bell.get(timeout=left)
             except queue.Empty:
                 if end is not None and time.perf_counter() >= end:
-                    return []
-                continue
-            while not self.items.empty():
-                found.append(self.items.get())
-            return found
+                    break
+        return [self.items.popleft() for _ in range(len(self.items))]
 
 
 # ---- virtual time
@@ -242,7 +245,7 @@ class _Inbox:
                 self.clock._due.append(self)
             self.clock._step()
 
-    def take(self, timeout: float | None = None) -> list[Any]:
+    def take(self, timeout: float | None = None, count: int = 1) -> list[Any]:
         """The results of the earliest moment that has any; [] when `timeout` virtual seconds pass without one."""
         clock = self.clock
         with clock._lock:

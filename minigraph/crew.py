@@ -60,13 +60,14 @@ class Crew:
 
     def collect(self, visits: list[Visit], wait_for_all: bool) -> list[Visit]:
         """Begins these calls, waits, and returns the visits that ended: all that are under way, or the first ones."""
-        if len(visits) == 1 and not (self.out or self.queue or self.foreign or self.early):
-            return [self.end(self.at_once(visits[0]))]
-        self.queue.extend(visits)
         done: list[Visit] = []
+        if len(visits) == 1 and not (self.out or self.queue or self.foreign or self.early):
+            self.end(self.at_once(visits[0]))
+            return visits
+        self.queue.extend(visits)
         while self.queue or self.out or self.early:
             self.fill()
-            found = self.one_by_one(wait_for_all) if self.threadless else self.arrivals()
+            found = self.one_by_one(wait_for_all) if self.threadless else self.arrivals(wait_for_all)
             done += [self.end(visit) for visit in found]
             if not wait_for_all:
                 break
@@ -103,9 +104,10 @@ class Crew:
                 self.threadless = True
                 self.box.expect(-1)
 
-    def arrivals(self) -> list[Visit]:
+    def arrivals(self, wait_for_all: bool = False) -> list[Visit]:
         """Waits, and returns the visits that arrived, in the order in which they were begun."""
-        found: list[Visit] = self.box.take()
+        together = wait_for_all and not self.queue and not self.run.observed  # nobody asks when each of them ended
+        found: list[Visit] = self.box.take(count=len(self.out) if together else 1)
         found.sort(key=lambda visit: visit.number)
         for visit in found:
             del self.out[visit]

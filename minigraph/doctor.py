@@ -80,6 +80,9 @@ class Report:
             closing = "The core does not work here: see the lines above that say broken or missing."
         elif lacking:
             closing = f"The core works. {_things(lacking)} to look at, above; each says what to do."
+            lacks = {each.name for each in self.findings if each.status != OK}
+            if len(lacks & {"calendar", "pictures", "notebooks"}) > 1:
+                closing += f"\nMost of that comes with: {install_command('notebooks')}"
         else:
             closing = "All of it works."
         return "\n".join([*lines, "", closing, *([f"Begin with: {_beginning()}"] if self.works else [])])

@@ -26,7 +26,7 @@ import logging
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextvars import copy_context
 from typing import Any
@@ -34,7 +34,7 @@ from typing import Any
 from . import clock as clocks
 from .crew import Crew, emit, here
 from .past import Visit, Write, seen
-from .shape import END, START, Graph, GraphError, Node, RouteFn
+from .shape import END, START, Graph, GraphError, Node, RouteFn, meant
 from .state import GraphState, MissingKey, OwnCopy, PastView, ReadOnly, missing, untouched, update
 
 __all__ = ["END", "START", "Graph", "GraphError", "GraphState", "Node", "StateCollision", "emit", "run_graph"]
@@ -48,8 +48,12 @@ class StateCollision(GraphError):
 
     def __init__(self, key: str, nodes: tuple[str, str]) -> None:
         self.key, self.nodes = key, nodes
-        super().__init__(f"nodes {nodes[0]!r} and {nodes[1]!r} both wrote {key!r}, and neither comes after the other: "
-                         "give each a key of its own and let a node below both put them together")
+        if nodes[0] == nodes[1]:
+            super().__init__(f"node {nodes[0]!r} wrote {key!r} on two laps, and its second visit does not come after "
+                             f"its first: lead an edge from {nodes[0]!r} to the node from which the loop goes back")
+        else:
+            super().__init__(f"nodes {nodes[0]!r} and {nodes[1]!r} both wrote {key!r}, and neither comes after the "
+                             "other: give each a key of its own and let a node below both put them together")
 
     def __reduce__(self) -> Any:
         return StateCollision, (self.key, self.nodes)
@@ -80,15 +84,15 @@ def run_graph(graph: Graph, state: Mapping[str, Any], observer: Observer | None 
 class Held:
     """The tickets that a node holds."""
 
-    __slots__ = ("arrived", "again", "missing", "failed", "lap", "age", "search")
+    again: tuple[Visit, ...] = ()  # who sent another one along an in-edge that had delivered
+    failed = False  # is one of them a failed ticket?
+    lap = False  # did one come backwards?
     search: Iterator[str]  # where the search upstream stands, once there is one
+    age = 0  # of that search
 
     def __init__(self, missing: int) -> None:
         self.arrived: dict[str, Visit] = {}  # in-edge (by its source) -> the visit that sent the ticket
-        self.again: tuple[Visit, ...] = ()  # who sent another one along an in-edge that had delivered
         self.missing = missing  # how many forward in-edges have not delivered
-        self.failed = self.lap = False  # is one of them a failed ticket? did one come backwards?
-        self.age = 0  # of the search upstream
 
 
 class Run:
@@ -97,7 +101,7 @@ class Run:
     def __init__(self, graph: Graph, state: Mapping[str, Any], observer: Observer | None, max_steps: int | None,
                  schedule: str, executor: Executor | None, max_workers: int | None, clock: clocks.Clock | None,
                  strict: bool) -> None:
-        _check_call(graph, state, observer, max_steps, schedule, max_workers)
+        _check_call(graph, state, observer, max_steps, schedule, max_workers, clock)
         self.graph, self.plan = graph, graph.plan()
         self.nodes, self.routers, self.order = self.plan.nodes, self.plan.routers, self.plan.order
         self.observer, self.observed = observer, observer is not None  # a Trace with no events yet is falsy
@@ -162,7 +166,8 @@ class Run:
         """The loop: run what is ready, merge what it wrote, hand on its tickets; START hands out the first."""
         root = Visit(0, START, 1, ())
         for name in self.plan.next[START]:
-            self.hand(root, name)
+            self.held[name] = Held(self.plan.missing[name] + 1)  # START delivers now and never again: no one misses it
+        self.hand(root, self.plan.next[START])
         while (ready := self.ready()) or self.running:
             ended = self.wave(ready)
             if len(ended) > 1:
@@ -176,25 +181,31 @@ class Run:
 
     def ready(self) -> list[str]:
         """The nodes for which no other ticket can still arrive, in the order of the graph; failed tickets go on."""
-        ready = set()
+        if len(self.held) == 1 and not self.running and not self.tripped:
+            (name, only), = self.held.items()
+            if not only.failed:  # nobody else is active, so nothing can arrive
+                self.fresh.clear()
+                return [name]
+        ready: set[str] = set()
         while self.fresh and not self.tripped:
-            name = self.fresh.pop()
-            held = self.held.get(name)
-            ready.discard(name)  # since it was added, a failed ticket may have come
-            if held is None or name in self.running or (held.missing or held.lap) and self.waits(name, held):
-                continue
-            if held.failed:
-                self.block(name)
-            else:
-                ready.add(name)
+            # From the top down: a blocked node hands on what it holds before anything below it is looked at.
+            look = self.fresh if len(self.fresh) == 1 else sorted(self.fresh, key=self.plan.rank.__getitem__)
+            self.fresh = set()
+            for name in look:
+                ready.discard(name)  # since it was added, a failed ticket may have come
+                held = self.held.get(name)
+                if held is None or name in self.running or (held.missing or held.lap) and self.waits(name, held):
+                    continue
+                if held.failed:
+                    self.block(name)
+                else:
+                    ready.add(name)
         if not ready and self.held and not self.running and not self.tripped:
             return [self.first_lap()]
-        return sorted(ready, key=self.order.__getitem__) if len(ready) > 1 else list(ready)
+        return list(ready) if len(ready) < 2 else sorted(ready, key=self.order.__getitem__)
 
     def waits(self, name: str, held: Held) -> bool:
         """True if a ticket can still arrive, or a lap has to wait; for whom is noted, so that no one looks in vain."""
-        if len(self.held) == 1 and not self.running:
-            return False  # nobody else is active
         blocker = next(self.unfinished(name), None) if held.lap else None
         if blocker is None and held.missing:
             if held.age != self.age:
@@ -250,11 +261,15 @@ class Run:
             self.new_errors = False
         started: list[Visit] = []
         refused: list[Visit] = []
-        if ready and not self.trips(ready):
+        if self.steps + len(ready) > self.max_steps:
+            self.trip(ready)
+        else:
+            self.steps += len(ready)
             for name in ready:
                 visit = self.take(name)
                 (started if self.revisit(visit) else refused).append(visit)
-        if self.observed and self.waves and started:
+        watched = self.observed and self.waves and started
+        if watched:
             self.wave_number += 1
             begun = self.clock.now()
             self.tell("wave_start", wave=self.wave_number, nodes=[visit.node for visit in started])
@@ -262,11 +277,11 @@ class Run:
             self.crew.queue.extend(started)  # a refusal has ended already: nobody waits for it
             return refused
         ended = self.crew.collect(started, wait_for_all=self.waves)
-        if self.observed and self.waves and started:
+        if watched:
             last = max(visit.ended for visit in ended)
             self.tell("wave_end", last, wave=self.wave_number, nodes=[visit.node for visit in started],
                       ms=(last - begun) * 1000, waits={visit.node: (last - visit.ended) * 1000 for visit in started})
-        return ended + refused
+        return ended + refused if refused else ended
 
     def take(self, name: str) -> Visit:
         """A visit that has taken the node's tickets: the visits that sent them are its parents."""
@@ -288,15 +303,11 @@ class Run:
             self.tell("refused", node=visit.node, why=str(visit.error))
         return False
 
-    def trips(self, ready: list[str]) -> bool:
-        """Would these nodes pass max_steps? Then none of them starts, nor any other: what runs is the last to run."""
-        self.tripped = self.steps + len(ready) > self.max_steps
-        if not self.tripped:
-            self.steps += len(ready)
-            return False
+    def trip(self, ready: list[str]) -> None:
+        """These nodes would pass max_steps: none of them starts, nor any other; what runs is the last to run."""
+        self.tripped = True
         waiting = ", ".join(map(repr, ready[:8])) + (f" and {len(ready) - 8} more" if len(ready) > 8 else "")
         self.errors["engine"] = f"max_steps={self.max_steps} reached: {waiting} did not run"
-        return True
 
     def call(self, visit: Visit) -> Visit:
         """Calls the node's function, in whatever thread this is; what came of it is noted on the visit."""
@@ -306,8 +317,8 @@ class Run:
         try:
             state = self.state if self.shared else self.view(visit)
             visit.writes = update(self.nodes[visit.node].fn(state))
-            if isinstance(state, OwnCopy):
-                untouched(state, state.originals)
+            if self.strict:
+                untouched(state, state.originals)  # type: ignore[attr-defined]
         except BaseException as error:
             visit.error, visit.writes = error, None
         if self.observed:
@@ -321,13 +332,14 @@ class Run:
         writes = visit.writes
         if not writes:
             return
+        last = self.writer
         for key in writes:
-            writer = self.writer.get(key)
-            if writer is not None and not visit.follows(writer):
-                raise StateCollision(key, (writer.node, visit.node))
+            if key in last and not visit.follows(last[key]):
+                raise StateCollision(key, (last[key].node, visit.node))
+        for key in writes:
+            last[key] = visit
         if not self.shared:
             self.remember(visit, writes)
-        self.writer.update(dict.fromkeys(writes, visit))
         dict.update(self.state, writes)
         visit.writes = {}  # None stays None, for explain(): a return that was forgotten
 
@@ -339,32 +351,43 @@ class Run:
         elif name in self.routers:
             self.route(visit)
         else:
-            for dst in self.plan.next[name]:
-                self.hand(visit, dst)
+            self.hand(visit, self.plan.next[name])
         del self.running[name]
         if name in self.held:
             self.fresh.add(name)
         if name in self.waiters:
             self.fresh.update(self.waiters.pop(name))
 
-    def hand(self, visit: Visit, dst: str, failed: bool = False, back: bool = False) -> None:
-        """Puts a ticket on a node."""
-        held = self.held.get(dst)
-        if held is None:
-            held = self.held[dst] = Held(self.plan.missing[dst])
-        if visit.node in held.arrived:
-            held.again += (visit,)
-        else:
-            held.arrived[visit.node] = visit
-            held.missing -= not back and visit.node != START  # START has delivered for good
-        self.fresh.add(dst)
-        if failed:
-            held.failed = True
-        if back:
-            held.lap = True
-            if dst in self.quiet:  # what lies below can be reached again
-                self.quiet -= self.plan.below(dst) | {dst}
-                self.age += 1
+    def hand(self, visit: Visit, targets: Collection[str], failed: bool = False, back: bool = False) -> None:
+        """Puts a ticket on each target."""
+        src, holders, delivered = visit.node, self.held, 0 if back else 1
+        for dst in targets:
+            held = holders.get(dst)
+            if held is None:
+                held = holders[dst] = Held(self.plan.missing[dst])
+            if src in held.arrived:
+                held.again += (visit,)
+            else:
+                held.arrived[src] = visit
+                held.missing -= delivered
+            if failed:
+                held.failed = True
+            if back:
+                self.new_lap(dst, held)
+        self.fresh.update(targets)
+
+    def send_on(self, visit: Visit, targets: Iterable[str]) -> None:
+        """Puts a ticket on each target of conditional edges, which may point backwards, or to END."""
+        for dst in targets:
+            if dst != END:
+                self.hand(visit, (dst,), back=(visit.node, dst) in self.plan.back)
+
+    def new_lap(self, head: str, held: Held) -> None:
+        """A ticket came backwards: it waits for what is below, and what is below can be reached again."""
+        held.lap = True
+        if head in self.quiet:
+            self.quiet -= self.plan.below(head) | {head}
+            self.age += 1
 
     def route(self, visit: Visit) -> None:
         """Asks the node's router, and puts tickets where its labels point."""
@@ -379,9 +402,7 @@ class Run:
             return
         if self.observed:
             self.tell("route", router=name, label=label, targets=list(ends), target=ends[0], error=None)
-        for dst in ends:
-            if dst != END:
-                self.hand(visit, dst, back=(name, dst) in self.plan.back)
+        self.send_on(visit, ends)
 
     def ask(self, choose: RouteFn, visit: Visit) -> Any:
         """What a router says of the blackboard as its node left it."""
@@ -399,12 +420,11 @@ class Run:
         refused = isinstance(error, Refused)
         if handler is None or refused and name in self.refused:
             self.unhandled.append(f"{name}: {text}")
-            self.spoil(visit)
+            self.hand(visit, self.plan.spoils[name], failed=True)
             return
         if refused:
             self.refused.add(name)  # into its handler once, or refusals could go round for ever
-        if handler != END:
-            self.hand(visit, handler, back=(name, handler) in self.plan.back)
+        self.send_on(visit, [handler])
 
     def block(self, name: str) -> None:
         """A node that holds a failed ticket does not run; it hands on what it holds."""
@@ -412,13 +432,9 @@ class Run:
         if self.observed:
             above = sorted({parent.node for parent in visit.parents}, key=lambda name: self.order.get(name, -1))
             self.tell("blocked", node=name, why="a node above it failed or is blocked: " + ", ".join(above))
-        self.spoil(visit)
+        self.hand(visit, self.plan.spoils[name], failed=True)
         del self.running[name]
         self.fresh.update(self.waiters.pop(name, ()))
-
-    def spoil(self, visit: Visit) -> None:
-        for dst in self.plan.spoils[visit.node]:
-            self.hand(visit, dst, failed=True)
 
     # ---- what a visit may see
 
@@ -542,7 +558,8 @@ def _targets(label: Any, targets: Mapping[str, tuple[str, ...]], node: str) -> t
             hint = " (did it forget its return?)" if one is None else ""
             raise TypeError(f"the router on {node!r} returned {one!r}, which is no label{hint}; {listed}")
         if one not in targets:
-            raise ValueError(f"the router on {node!r} returned {one!r}, which is none of its labels; {listed}")
+            raise ValueError(f"the router on {node!r} returned {one!r}, which is none of its labels; "
+                             f"{meant(one, targets)}{listed}")
     return tuple(dict.fromkeys(end for one in labels for end in targets[one]))
 
 
@@ -558,10 +575,11 @@ def described(error: BaseException) -> str:
     return f"{name}: {text}" if text else name
 
 
-def _check_call(graph: Any, state: Any, observer: Any, max_steps: Any, schedule: Any, max_workers: Any) -> None:
+def _check_call(graph: Any, state: Any, observer: Any, max_steps: Any, schedule: Any, max_workers: Any,
+                clock: Any) -> None:
     """GraphError for a call that cannot be meant."""
     if not isinstance(graph, Graph):
-        raise GraphError(f"run_graph runs a Graph, not {graph!r}")
+        raise GraphError(f"run_graph(graph, state): the graph comes first, and {graph!r} is no Graph")
     if not isinstance(state, Mapping):
         raise GraphError(f"run_graph(graph, state): the state is a dict to begin with, {{}} if empty; got {state!r}")
     for key in state:
@@ -569,6 +587,8 @@ def _check_call(graph: Any, state: Any, observer: Any, max_steps: Any, schedule:
             raise GraphError(f"the key {key!r} of the state is no string: keys of the blackboard are strings")
     if observer is not None and not callable(observer):
         raise GraphError(f"observer={observer!r} must be a function of (kind, event), a Trace for instance")
+    if clock is not None and not hasattr(clock, "mailbox"):
+        raise GraphError(f"clock={clock!r} is no clock: run it within virtual_time(), or pass RealClock(speed=...)")
     if schedule not in ("waves", "ready"):
         raise GraphError(f"schedule={schedule!r}: there are 'waves' and 'ready'")
     for name, value in (("max_steps", max_steps), ("max_workers", max_workers)):

@@ -300,10 +300,6 @@ def _installed_reveal() -> Path:
 # The slides of nbconvert, less what they load: no jQuery, require.js, MathJax, Mermaid or theme from elsewhere.
 DECK = """
 {%- extends 'reveal/index.html.j2' -%}
-{%- block html_head_js -%}{%- endblock -%}
-{%- block jupyter_widgets -%}{%- endblock -%}
-{%- block html_head_js_mathjax -%}{%- endblock -%}
-{%- block html_head_css -%}{%- endblock -%}
 {%- block header -%}
 <!DOCTYPE html>
 <html lang="en">

@@ -16,15 +16,14 @@ from typing import Any, NamedTuple
 class Visit:
     """One run of one node: its number in the run, the how-manieth visit of the node it is, and who led to it."""
 
-    __slots__ = ("number", "node", "count", "parents", "known", "writes", "error", "began", "ended")
     began: float  # seconds on the run's clock, where anybody asks
     ended: float
+    writes: dict[str, Any] | None = None  # what the node returned; {} once it is merged
+    error: BaseException | None = None
+    known: set[Visit] | None = None  # visits that it was found to follow
 
     def __init__(self, number: int, node: str, count: int, parents: tuple[Visit, ...]) -> None:
         self.number, self.node, self.count, self.parents = number, node, count, parents
-        self.known: set[Visit] | None = None  # visits that it was found to follow
-        self.writes: dict[str, Any] | None = None  # what the node returned; {} once it is merged
-        self.error: BaseException | None = None
 
     def __repr__(self) -> str:
         return f"<visit {self.count} of {self.node!r}>"

@@ -326,12 +326,17 @@ def _no_such_node(name: object, nodes: Mapping[str, Node]) -> str:
     if not isinstance(name, str):
         return (f"no such node {name!r}: an end is the name of one node, a string; "
                 "several targets are several edges, or stand under a router's label")
-    known = {known.casefold(): known for known in (*nodes, START, END)}
-    close = difflib.get_close_matches(name.casefold(), known, n=1)
-    if close:
-        return f"no such node {name!r}; did you mean {known[close[0]]!r}?"
+    if hint := meant(name, (*nodes, START, END)):
+        return f"no such node {name!r}; {hint}"[:-1]
     listed = ", ".join(map(repr, list(nodes)[:8])) + (", ..." if len(nodes) > 8 else "")
     return f"no such node {name!r}; " + (f"add it first: the graph has {listed}" if nodes else "add its nodes first")
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """"did you mean 'review'? ", or "" if no name comes close; capitals do not count."""
+    known = {known.casefold(): known for known in names}
+    close = difflib.get_close_matches(name.casefold(), known, n=1)
+    return f"did you mean {known[close[0]]!r}? " if close else ""
 
 
 def _reach(begin: Iterable[str], outs: Mapping[str, Iterable[str]],

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from helpers import make
 
 from minigraph import END, START, Graph, emit, run_graph
 from minigraph.clock import sleep, virtual_time
-from minigraph.gantt import Bar, chart, compare, gantt, rows, waves_of, waves_text
+from minigraph.gantt import Bar, chart, compare, gantt, rows, waterfall, waves_of, waves_text
 from minigraph.trace import Trace
 
 pytest.importorskip("matplotlib")
@@ -510,3 +511,36 @@ def test_a_bar_is_plain_data():
     bar = Bar("a", 1.0, 3.0, wait=0.5)
     assert (bar.seconds, bar.over) == (2.0, 3.5)
     assert json.dumps(bar.__dict__)
+
+
+# ---- the waterfall
+
+
+@dataclass(frozen=True)
+class Total:
+    """Figures of two runs, as a comparison has them."""
+
+    loop_total: float = 15.0
+    gained: float = 5.0
+    given_back: float = 3.0
+    graph_total: float = 13.0
+
+
+def test_a_waterfall_leads_from_one_total_to_the_other() -> None:
+    """Each bar begins where the one above it ended, and the last is the graph's total; the text twin says the same."""
+    made = waterfall(Total())
+    bars = [(round(bar.get_x(), 9), round(bar.get_width(), 9)) for bar in made.axes.patches]
+    assert bars == [(0, 15), (10, 5), (10, 3), (0, 13)]
+    assert made.text.splitlines() == ["the loop   15.00 s", "gathering  - 5.00 s", "answering  + 3.00 s",
+                                      "the graph  13.00 s"]
+    assert [text.get_text() for text in made.axes.texts] == ["15.00 s", "- 5.00 s", "+ 3.00 s", "13.00 s"]
+
+
+def test_a_waterfall_means_the_same_without_colour() -> None:
+    """What is gained is hatched, what is given back is crossed, totals are plain; the axis says so."""
+    axes = waterfall(Total()).axes
+    hatches = [bar.get_hatch() for bar in axes.patches]
+    assert hatches[0] is None
+    assert hatches[3] is None
+    assert len({*hatches[1:3], None}) == 3
+    assert "hatched: gained, crossed: given back" in axes.get_xlabel()

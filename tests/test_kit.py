@@ -432,15 +432,18 @@ def test_a_bare_python_in_a_poor_terminal_is_told_everything(tmp_path):
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from minigraph.cli import main; sys.exit(main(['doctor']))"
     done = subprocess.run([sys.executable, "-E", "-S", "-c", code], cwd=tmp_path, capture_output=True, timeout=120,
                           env={**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"})
-    ascii_too = subprocess.run([sys.executable, "-S", "-c", code], cwd=tmp_path, capture_output=True, timeout=120,
-                               env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    (tmp_path / "marée").mkdir()
+    ascii_too = subprocess.run([sys.executable, "-S", "-c", code], cwd=tmp_path / "marée", capture_output=True,
+                               timeout=120, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     for out in (done, ascii_too):
         assert out.returncode == 0, out.stderr
         assert out.stderr == b""
         text = out.stdout.decode()
+        assert "Most of that comes with: " in text
         for name in ("calendar", "pictures", "notebooks", "graph drawn", "chart drawn", "kernel"):
             assert re.search(rf"^missing  {name} .*\n.*\n? +-> .*install", text, re.MULTILINE), text
     assert re.search(r"^broken   terminal +prints ascii", ascii_too.stdout.decode(), re.MULTILINE)
+    assert b"mar?e/outbox" in ascii_too.stdout
 
 
 @pytest.mark.parametrize("script,status,words", [
@@ -471,7 +474,8 @@ def test_a_real_kernel_starts():
 
 
 @pytest.mark.parametrize("version,wanted,fits", [
-    ("6.0", ">=6", True), ("5.9.9", ">=6", False), ("10.0", ">=6", True), ("0.2.2", ">=0.2.2,<0.3", True),
+    ("6.0", ">=6", True), ("6", ">=6.0", True), ("5.9.9", ">=6", False), ("10.0", ">=6", True),
+    ("0.2.2", ">=0.2.2,<0.3", True),
     ("0.3.0rc1", ">=0.2.2,<0.3", False), ("3.8.0.post1", ">=3.8", True), ("unknown", ">=1", False),
 ])
 def test_versions_are_compared_as_numbers(version, wanted, fits):
