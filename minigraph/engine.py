@@ -307,7 +307,8 @@ class Run:
         """These nodes would pass max_steps: none of them starts, nor any other; what runs is the last to run."""
         self.tripped = True
         waiting = ", ".join(map(repr, ready[:8])) + (f" and {len(ready) - 8} more" if len(ready) > 8 else "")
-        self.errors["engine"] = f"max_steps={self.max_steps} reached: {waiting} did not run"
+        self.errors["engine"] = (f"max_steps={self.max_steps} reached: {waiting} did not run; "
+                                 "pass a higher max_steps= if so many runs are meant")
 
     def call(self, visit: Visit) -> Visit:
         """Calls the node's function, in whatever thread this is; what came of it is noted on the visit."""
@@ -558,8 +559,8 @@ def _targets(label: Any, targets: Mapping[str, tuple[str, ...]], node: str) -> t
             hint = " (did it forget its return?)" if one is None else ""
             raise TypeError(f"the router on {node!r} returned {one!r}, which is no label{hint}; {listed}")
         if one not in targets:
-            raise ValueError(f"the router on {node!r} returned {one!r}, which is none of its labels; "
-                             f"{meant(one, targets)}{listed}")
+            raise ValueError(f"the router on {node!r} returned {one!r}, which is none of its labels; {listed}; "
+                             f"{meant(one, targets)}".rstrip("; "))
     return tuple(dict.fromkeys(end for one in labels for end in targets[one]))
 
 
