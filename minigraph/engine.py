@@ -256,6 +256,19 @@ class Run:
 
         The two schedules are one word apart: "waves" waits for all that was started, "ready" for the first to end.
         """
+        started, refused = self.begin(ready)
+        if refused and not self.waves:
+            self.crew.queue.extend(started)  # a refusal has ended already: nobody waits for it
+            return refused
+        watched = self.observed and self.waves and bool(started)
+        begun = self.wave_starts(started) if watched else 0.0
+        ended = self.crew.collect(started, wait_for_all=self.waves)
+        if watched:
+            self.wave_ends(started, begun)
+        return ended + refused if refused else ended
+
+    def begin(self, ready: list[str]) -> tuple[list[Visit], list[Visit]]:
+        """The visits to be made, and those that were refused; none at all if together they would pass max_steps."""
         if self.new_errors:
             dict.__setitem__(self.state, "errors", ReadOnly(self.errors))
             self.new_errors = False
@@ -268,20 +281,7 @@ class Run:
             for name in ready:
                 visit = self.take(name)
                 (started if self.revisit(visit) else refused).append(visit)
-        watched = self.observed and self.waves and started
-        if watched:
-            self.wave_number += 1
-            begun = self.clock.now()
-            self.tell("wave_start", wave=self.wave_number, nodes=[visit.node for visit in started])
-        if refused and not self.waves:
-            self.crew.queue.extend(started)  # a refusal has ended already: nobody waits for it
-            return refused
-        ended = self.crew.collect(started, wait_for_all=self.waves)
-        if watched:
-            last = max(visit.ended for visit in ended)
-            self.tell("wave_end", last, wave=self.wave_number, nodes=[visit.node for visit in started],
-                      ms=(last - begun) * 1000, waits={visit.node: (last - visit.ended) * 1000 for visit in started})
-        return ended + refused if refused else ended
+        return started, refused
 
     def take(self, name: str) -> Visit:
         """A visit that has taken the node's tickets: the visits that sent them are its parents."""
@@ -505,6 +505,16 @@ class Run:
         state = GraphState({key: value for key, value in self.state.items() if key != "errors"}, errors=self.errors)
         state.status, state.path, state.visits, state.exceptions = status, self.path, self.visits, self.exceptions
         return state
+
+    def wave_starts(self, visits: list[Visit]) -> float:
+        self.wave_number += 1
+        self.tell("wave_start", wave=self.wave_number, nodes=[visit.node for visit in visits])
+        return self.clock.now()
+
+    def wave_ends(self, visits: list[Visit], begun: float) -> None:
+        last = max(visit.ended for visit in visits)
+        self.tell("wave_end", last, wave=self.wave_number, nodes=[visit.node for visit in visits],
+                  ms=(last - begun) * 1000, waits={visit.node: (last - visit.ended) * 1000 for visit in visits})
 
     def started(self, visit: Visit) -> None:
         self.tell("node_start", node=visit.node, visit=visit.count, wave=self.wave_number if self.waves else None)
