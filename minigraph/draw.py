@@ -284,7 +284,7 @@ def _spoken(mark: NodeMark) -> list[str]:
         words.append(f"at most {mark.cap} visit{'' if mark.cap == 1 else 's'}")
     if mark.visits and not mark.unfinished:
         words.append("ran" if mark.visits == 1 else f"ran {mark.visits} times")
-    if mark.seconds is not None:
+    if mark.seconds is not None and mark.seconds >= LEAST_SHOWN:
         words.append(duration(mark.seconds) + (" in all" if mark.visits > 1 else ""))
     if mark.alarm or mark.absent or mark.unfinished:
         words.append(mark.alarm or str(mark.state))
@@ -310,6 +310,7 @@ def _spoken_ways(edges: list[EdgeMark]) -> list[str]:
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 INK, FAINT, PAPER = "#1A1A1A", "#595959", "#FFFFFF"
+LEAST_SHOWN = 0.0005  # seconds: what took no time, as nodes that only compute do in virtual time, is not labelled 0 ms
 
 
 def tint(colour: str, paper: float = 0.75) -> str:
@@ -354,7 +355,7 @@ def _facts_line(mark: NodeMark) -> str:
         facts.append(f"at most {mark.cap} visit{'' if mark.cap == 1 else 's'}")
     if mark.visits > 1:
         facts.append(f"×{mark.visits}")
-    if mark.seconds is not None:
+    if mark.seconds is not None and mark.seconds >= LEAST_SHOWN:
         facts.append(duration(mark.seconds))
     if (mark.absent and mark.kind != END) or mark.unfinished:
         facts.append(str(mark.state))

@@ -161,13 +161,13 @@ content, a graph of 7 nodes; the run: done, 7.200 s
   draft (agent, ran, 2.000 s) -> tone, length
   tone (llm, ran 3 times, 2.400 s in all) -> aggregate
   length (tool, ran 3 times, 12 ms in all) -> aggregate
-  aggregate (ran 3 times, 0 ms in all) --good / fine--> save (not taken)
+  aggregate (ran 3 times) --good / fine--> save (not taken)
     aggregate --fix--> revise (taken 3 times)
   revise (llm, at most 2 visits, ran 2 times, 2.800 s in all, failed: max_visits=2 reached) \
 --again--> tone, length (back, taken 2 times)
     revise --on_error--> person (taken)
   save (skipped) -> END
-  person (human, ran, 0 ms) -> END
+  person (human, ran) -> END
   END (reached)"""
 
 
@@ -203,7 +203,7 @@ def test_two_routers_that_may_both_have_sent_a_ticket_are_left_open():
     choose = {"one": "c", "two": "d"}
     graph = make("START>a,b", routers={"a": (lambda state: "one", choose), "b": (lambda state: "two", choose)})
     assert "taken" not in to_text(graph, run(graph)[0])
-    assert "a (ran, 0 ms) --one--> c (taken)\n    a --two--> d (not taken)\n" in to_text(graph, run(graph)[1])
+    assert "a (ran) --one--> c (taken)\n    a --two--> d (not taken)\n" in to_text(graph, run(graph)[1])
 
 
 def test_nodes_below_a_failure_are_blocked_and_the_rest_is_skipped():
@@ -213,8 +213,8 @@ def test_nodes_below_a_failure_are_blocked_and_the_rest_is_skipped():
     assert to_text(graph, run(graph)[1]) == """\
 test, a graph of 4 nodes; the run: failed, 0 ms
   START -> a, b
-  a (ran, 0 ms, failed: TimeoutError: no\\nanswer) -> c
-  b (ran, 0 ms) --stop--> END (taken)
+  a (ran, failed: TimeoutError: no\\nanswer) -> c
+  b (ran) --stop--> END (taken)
     b --on--> d (not taken)
   c (blocked) -> END
   d (skipped) -> nothing
@@ -226,7 +226,7 @@ def test_a_router_that_fails_fails_its_node():
     graph = Graph("g").add_node("a", takes(0), on_error="b").add_node("b", takes(0)).add_node("c", takes(0))
     graph.add_edge(START, "a").add_router("a", lambda state: "nowhere", {"on": "c"})
     text = to_text(graph, run(graph)[1])
-    assert re.search(r"a \(ran, 0 ms, failed: .*nowhere.*\) --on--> c \(not taken\)\n", text)
+    assert re.search(r"a \(ran, failed: .*nowhere.*\) --on--> c \(not taken\)\n", text)
     assert "a --on_error--> b (taken)\n" in text
 
 
@@ -238,7 +238,7 @@ def test_a_run_that_is_under_way_is_drawn_as_far_as_it_came():
     assert to_text(graph, Trace(trace.events[:begun[1] + 1])) == """\
 test, a graph of 2 nodes; the run: not over
   START -> a
-  a (ran, 0 ms) -> b
+  a (ran) -> b
   b (running) -> END
   END (not reached)"""
     assert "  b (not run) -> END" in to_text(graph, Trace(trace.events[:begun[0] + 1]))
@@ -654,3 +654,12 @@ def test_what_cannot_be_drawn_is_named(call, error):
     """One sentence: the thing, the rule, the way out."""
     with pytest.raises((TypeError, ValueError), match=re.escape(error)):
         call()
+
+
+def test_what_took_no_time_is_not_labelled_with_it() -> None:
+    """0 ms under a node is noise; from half a millisecond on, the time is there."""
+    graph = make("START>quick quick>slow slow>END", slow=lambda state: sleep(0.0006))
+    _, trace = run(graph)
+    assert "quick (ran) -> slow" in to_text(graph, trace)
+    assert "slow (ran, 1 ms) -> END" in to_text(graph, trace)
+    assert to_dot(graph, trace).count(" ms") == 2  # under the node, and for the whole run
