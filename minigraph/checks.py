@@ -298,7 +298,8 @@ class Rehearsal:
     def trouble(self) -> str | None:
         """Why the run did not end well, a sentence; None if it did. A failure that was handled is no trouble."""
         if self.state.status == "max_steps":
-            return f"the run did not end by itself ({self.state['errors']['engine'].partition(';')[0]}): what ends its loop?"
+            tripped = self.state["errors"]["engine"].partition(";")[0]  # its advice, more steps, is none here
+            return f"the run did not end by itself ({tripped}): what ends its loop?"
         if self.state.status == "failed":
             node, _, why = str(self.trace.of("graph_end")[0]["error"]).partition(": ")
             return f"node {node!r} failed and nothing took care of it: {_on_one_line(why)}"
