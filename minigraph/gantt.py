@@ -22,7 +22,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .trace import Trace, Visit
+from .trace import Trace, one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,7 +77,7 @@ def rows(trace: Trace) -> list[Bar]:
         bars = [Bar("model" if call.kind == "llm" else call.name, call.start, call.end, call.kind, error=call.error)
                 for call in trace.calls()]
         return _by_lane(bars, ["model"])
-    visits, paces = trace.visits(), _paces(trace.waves(), set(nodes))
+    visits, paces = trace.visits(), trace.paces()
     thinkers = {call.node for call in trace.calls() if call.kind == "llm"}
     bars_of: dict[str, list[Bar]] = {}  # node -> its bars, in order
     for visit in visits:
@@ -98,13 +98,6 @@ def rows(trace: Trace) -> list[Bar]:
     bars += [Bar(event["node"], event["t"], event["t"], event["kind"], error=event["why"])
              for event in trace.of("refused", "blocked")]
     return _by_lane(bars, nodes)
-
-
-def _paces(waves: list[list[Visit]], nodes: set[str]) -> set[tuple[str, int]]:
-    """The slowest visit, (node, visit), of each wave in which several nodes of the graph itself ran."""
-    outer = [[visit for visit in wave if visit.node in nodes] for wave in waves]
-    slowest = [max(wave, key=lambda visit: visit.end) for wave in outer if len(wave) > 1]
-    return {(visit.node, visit.visit) for visit in slowest}
 
 
 def _by_lane(bars: list[Bar], order: list[str]) -> list[Bar]:
@@ -224,7 +217,7 @@ class Chart:
         """The chart as SVG; title and description are its title and its text."""
         svg = self._written("svg", dpi=72).decode()
         opening, body = svg[svg.index("<svg"):].split(">", 1)
-        title = escape(_line(self.title))
+        title = escape(one_line(self.title))
         return (f'{opening} role="img" aria-label="{title}">\n<title>{title}</title>\n'
                 f"<desc>{escape(self.text)}</desc>{body}")
 
@@ -423,7 +416,7 @@ def _draw(ax: Axes, blocks: list[_Block]) -> None:
 
 def _draw_block(pen: _Pen, block: _Block) -> None:
     pen.box(0, pen.room / pen.scale, block.top, block.waves_y, PAPER, "none", 0.8)  # no grid behind the title
-    title = _line(block.run.title)
+    title = one_line(block.run.title)
     titles = (_shortened(title, most) for most in range(len(title), 0, -1))
     pen.write(0, block.top + 0.5, next((text for text in titles if pen.fits(text, pen.room, bold=True)), ""), bold=True)
     named = 0
@@ -443,7 +436,7 @@ def _draw_block(pen: _Pen, block: _Block) -> None:
     for label, at in sorted(block.run.marks, key=lambda mark: mark[1]):
         pen.rule(at, block.marks_y + 0.2, block.bottom)
         pen.beside(at * pen.scale, at * pen.scale, taken, block.marks_y + 0.45,
-                   [f"{_line(label)}: {at:.2f} s", f"{at:.2f} s"], colour=MARK, bold=True)
+                   [f"{one_line(label)}: {at:.2f} s", f"{at:.2f} s"], colour=MARK, bold=True)
 
 
 # ---- labels: inside a bar, beside it, or not at all; never over one another. The table has what there is no room for.
@@ -459,7 +452,7 @@ def _label_lane(pen: _Pen, lane: _Lane) -> None:
         waited = [f"waited {_seconds(bar.wait)}", *_times(bar.wait)] if bar.wait >= 0.0005 else []
         said = "" if bar.error else pen.within(bar.start, bar.end, lane.y, _ways(bar, repeated))
         if said:
-            rest = [note for note in map(_line, bar.notes) if note not in said]
+            rest = [note for note in map(one_line, bar.notes) if note not in said]
             if pen.within(bar.end, bar.over, lane.y, waited, boxed=True):
                 waited = []
             pen.beside(left, right, taken, lane.y, [_joined([*waited[:1], *rest]), *waited, *rest])
@@ -470,13 +463,13 @@ def _label_lane(pen: _Pen, lane: _Lane) -> None:
 
 def _ways(bar: Bar, repeated: bool, waited: Sequence[str] = ()) -> list[str]:
     """Shorter and shorter ways to say what there is to say of a bar."""
-    reasons = list(dict.fromkeys(_shortened(_line(bar.error or ""), most) for most in (80, 50, 30, 18)))
+    reasons = list(dict.fromkeys(_shortened(one_line(bar.error or ""), most) for most in (80, 50, 30, 18)))
     if bar.kind not in _RAN:
         return [*(f"{bar.kind}: {reason}" for reason in reasons), bar.kind]
     lasted, *briefer = _times(bar.seconds)
     longer = f"visit {bar.visit}: {lasted}" if repeated else lasted
     failed = [[f"✗ failed: {reason}"] for reason in reasons] if bar.error else [[]]
-    ways = [[longer, *map(_line, bar.notes), *failed[0], *waited], *([longer, *why, *waited] for why in failed),
+    ways = [[longer, *map(one_line, bar.notes), *failed[0], *waited], *([longer, *why, *waited] for why in failed),
             [lasted, *failed[-1], *waited]]
     if bar.error:
         ways += [["✗ failed", *waited], ["✗ failed"]]
@@ -574,14 +567,9 @@ def _times(seconds: float) -> list[str]:
     return [_seconds(seconds), brief] if seconds >= 0.1 else [_seconds(seconds)]
 
 
-def _line(text: str) -> str:
-    """The text on one line, what cannot be seen written as an escape."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-
-
 def _short(name: str, most: int = 34) -> str:
     """A lane's name; the middle of a very long one is left out, as both its ends tell it apart."""
-    name = _letters(_line(name))
+    name = _letters(one_line(name))
     return name if len(name) <= most else f"{name[:most * 2 // 3]}…{name[-most // 3 + 1:]}"
 
 

@@ -146,6 +146,13 @@ class Trace:
                 found.setdefault(visit.wave, []).append(visit)
         return [found[wave] for wave in sorted(found)]
 
+    def paces(self) -> set[tuple[str, int]]:
+        """The slowest visit, (node, visit), of each wave in which several nodes of the graph itself ran."""
+        nodes = set(self.nodes)
+        outer = [[visit for visit in wave if visit.node in nodes] for wave in self.waves()]
+        slowest = [max(wave, key=lambda visit: visit.end) for wave in outer if len(wave) > 1]
+        return {(visit.node, visit.visit) for visit in slowest}
+
     def calls(self) -> list[Call]:
         """Every call of a model or a tool, in order of its start."""
         calls = [Call(event["kind"], str(event.get("name", event["kind"])), event.get("node"),
@@ -183,12 +190,8 @@ class Trace:
 
     def _visit_rows(self) -> list[list[str]]:
         rows = [["wave", "node", "start", "end", "ms", ""]]
-        visits = self.visits()
-        waves: dict[int | None, list[Visit]] = {}
-        for visit in visits:
-            waves.setdefault(visit.wave, []).append(visit)
+        visits, paces = self.visits(), self.paces()
         asked = {name: iter(events) for name, events in self._routes().items()}
-        paces = {id(max(wave, key=lambda visit: visit.end)) for n, wave in waves.items() if n and len(wave) > 1}
         for visit in visits:
             name = visit.node if visit.visit == 1 else f"{visit.node} (visit {visit.visit})"
             notes = [f"failed: {visit.error.rstrip('.')}"] if visit.error else []
@@ -196,13 +199,13 @@ class Trace:
                 lost = route.get("error")
                 notes.append(f"router failed: {lost}" if lost else f"→ {_label(route['label'])}")
             notes += [f"{visit.retries + 1} attempts"] if visit.retries else []
-            notes += ["set the pace"] if id(visit) in paces else []
+            notes += ["set the pace"] if (visit.node, visit.visit) in paces else []
             notes += [f"waited {visit.wait:.3f} s at the barrier"] if visit.wait >= 0.0005 else []
-            rows.append([str(visit.wave or "-"), _line(name), f"{visit.start:.3f} s", f"{visit.end:.3f} s",
-                         f"{visit.seconds * 1000:.0f}", _line("; ".join(notes))])
+            rows.append([str(visit.wave or "-"), one_line(name), f"{visit.start:.3f} s", f"{visit.end:.3f} s",
+                         f"{visit.seconds * 1000:.0f}", one_line("; ".join(notes))])
         for event in self.of("refused", "blocked"):
-            rows.append(["-", _line(event["node"]), f"{event['t']:.3f} s", "", "",
-                         _line(f"{event['kind']}: {event['why']}")])
+            rows.append(["-", one_line(event["node"]), f"{event['t']:.3f} s", "", "",
+                         one_line(f"{event['kind']}: {event['why']}")])
         return rows
 
     def _routes(self) -> dict[str, list[dict[str, Any]]]:
@@ -215,8 +218,8 @@ class Trace:
     def _call_rows(self) -> list[list[str]]:
         rows = [["call", "what", "start", "end", "ms", ""]]
         for number, call in enumerate(self.calls(), 1):
-            rows.append([str(number), _line(f"{call.kind} {call.name}"), f"{call.start:.3f} s", f"{call.end:.3f} s",
-                         f"{call.seconds * 1000:.0f}", _line(f"failed: {call.error}" if call.error else "")])
+            rows.append([str(number), one_line(f"{call.kind} {call.name}"), f"{call.start:.3f} s", f"{call.end:.3f} s",
+                         f"{call.seconds * 1000:.0f}", one_line(f"failed: {call.error}" if call.error else "")])
         return rows
 
 
@@ -285,7 +288,7 @@ def _check_event(event: Any, where: str) -> None:
         raise ValueError(f"{where} is no event: an event is an object with a 'kind' and a 't' in seconds")
 
 
-def _line(text: str) -> str:
+def one_line(text: str) -> str:
     """The text on one line, control characters shown and not obeyed."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
