@@ -17,6 +17,7 @@ from contextvars import ContextVar, copy_context
 from typing import Any, Protocol
 
 from . import clock as clocks
+from .journal import Paused
 from .past import Visit
 from .state import GraphState, update
 
@@ -40,6 +41,8 @@ class Work(Protocol):
     def hear(self, kind: str, event: Mapping[str, Any], visit: Visit) -> None: ...
     def started(self, visit: Visit) -> None: ...
     def ended(self, visit: Visit) -> None: ...
+    def commit(self, visit: Visit) -> None: ...
+    def pauses(self, visit: Visit) -> bool: ...
     def parcel(self, visit: Visit) -> tuple[Callable[[Any], Any], dict[str, Any]]: ...
 
 
@@ -114,12 +117,19 @@ class Crew:
         return found
 
     def end(self, visit: Visit) -> Visit:
-        """The visit, its end reported. What is no failure of a node, an interrupt say, is raised here."""
-        if self.run.observed:
+        """The visit, its end written down and reported. What is no failure of a node, an interrupt say, is raised."""
+        run, error = self.run, visit.error
+        if run.observed:
             for kind, event in self.heard.pop(visit, ()):
-                self.run.hear(kind, event, visit)
-            self.run.ended(visit)
-        if visit.error is not None and not isinstance(visit.error, Exception):
+                run.hear(kind, event, visit)
+        if isinstance(error, Paused) and run.pauses(visit):
+            return visit
+        grave = visit.grave or error is not None and not isinstance(visit.error, Exception)
+        if not grave:
+            run.commit(visit)
+        if run.observed:
+            run.ended(visit)
+        if grave and visit.error is not None:
             raise visit.error
         return visit
 
@@ -191,14 +201,14 @@ class _Recorder:
         self.heard.append((kind, dict(event)))
 
 
-def _far_away(fn: Callable[[Any], Any], state: dict[str, Any]) -> tuple[Any, Exception | None, list[Any]]:
+def _far_away(fn: Callable[[Any], Any], state: dict[str, Any]) -> tuple[Any, BaseException | None, list[Any]]:
     """What happens in the other process: the call; what it wrote, its error, and what it emitted."""
     recorder, seen = _Recorder(), GraphState(state)
     here.set((recorder, Visit(0, "", 0, ())))
     seen._held = True
     try:
         return update(fn(seen)), None, recorder.heard
-    except Exception as error:
+    except (Exception, Paused) as error:
         try:
             pickle.loads(pickle.dumps(error))
         except Exception:  # it could not travel; its words can

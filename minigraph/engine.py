@@ -15,9 +15,10 @@ The whole scheduler, in five sentences; the methods of Run stand below in their 
    that goes backwards begins a new lap, and waits while anything below can still run without it.
 4. A node that fails puts a ticket on its on_error target; without one it hands failed tickets to every forward static
    and router target, and a node that holds one does not run but hands it on.
-5. The run ends when no ticket is left, or a guard trips.
+5. The run ends when no ticket is left, or only waiting gates hold one, or a guard trips.
 
-shape.py is the graph, state.py the blackboard, past.py what came before what, crew.py who makes the calls.
+shape.py is the graph, state.py the blackboard, past.py what came before what, crew.py who makes the calls, journal.py
+what is written down of it all.
 """
 
 from __future__ import annotations
@@ -29,15 +30,18 @@ from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextvars import copy_context
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import clock as clocks
 from .crew import Crew, emit, here
-from .past import Visit, Write, seen
+from .journal import JournalError, Log, Paused, Record, Sink, unplain
+from .past import Refused, Visit, Write, described, seen
 from .shape import END, START, Graph, GraphError, Node, RouteFn, meant
 from .state import GraphState, MissingKey, OwnCopy, PastView, ReadOnly, missing, untouched, update
 
-__all__ = ["END", "START", "Graph", "GraphError", "GraphState", "Node", "StateCollision", "emit", "run_graph"]
+__all__ = ["END", "START", "Graph", "GraphError", "GraphState", "JournalError", "Node", "StateCollision", "emit",
+           "described", "run_graph", "run_inside"]
 
 Observer = Callable[[str, "dict[str, Any]"], None]
 log = logging.getLogger("minigraph")
@@ -59,13 +63,22 @@ class StateCollision(GraphError):
         return StateCollision, (self.key, self.nodes)
 
 
-class Refused(RuntimeError):
-    """A visit that max_visits does not allow."""
+@dataclass
+class Settings:
+    """How a run is made; runs inside it are made in the same way."""
+
+    observer: Observer | None = None
+    max_steps: int | None = None
+    schedule: str = "waves"
+    executor: Executor | None = None
+    max_workers: int | None = None
+    clock: clocks.Clock | None = None
+    strict: bool = False
 
 
 def run_graph(graph: Graph, state: Mapping[str, Any], observer: Observer | None = None, max_steps: int | None = None,
               *, schedule: str = "waves", executor: Executor | None = None, max_workers: int | None = None,
-              clock: clocks.Clock | None = None, strict: bool = False) -> GraphState:
+              clock: clocks.Clock | None = None, strict: bool = False, journal: Sink | None = None) -> GraphState:
     """Returns the blackboard as the run left it; `state`, where it begins, is not changed.
 
     observer(kind, event) hears what happens when it happens, one event at a time. max_steps bounds node runs over
@@ -73,12 +86,31 @@ def run_graph(graph: Graph, state: Mapping[str, Any], observer: Observer | None 
     next wave waits for the slowest) or "ready" (a node starts as soon as it is ready). max_workers (256) bounds the
     threads of the run's own pool; an `executor` of yours gets every node instead. clock: where times come from, by
     default the current one (see clock.py). strict hands each node a copy, and fails a node that changes it in place
-    or reads what a node beside it wrote.
+    or reads what a node beside it wrote. journal(record) takes each record as it is committed: see journal.py; with
+    one, a value that JSON does not bring back fails the node that wrote it.
 
     A node that raises is data: see `.status` and `.errors` of the result. GraphError: the graph or the call is wrong,
-    and nothing ran. StateCollision: two live branches wrote one key. KeyboardInterrupt passes through.
+    and nothing ran. StateCollision: two live branches wrote one key. JournalError: a record could not be written.
+    KeyboardInterrupt passes through.
     """
-    return Run(graph, state, observer, max_steps, schedule, executor, max_workers, clock, strict).go()
+    settings = Settings(observer, max_steps, schedule, executor, max_workers, clock, strict)
+    return Run(graph, state, settings, Log(journal)).go()
+
+
+def run_inside(graph: Graph, state: Mapping[str, Any], max_steps: int | None = None) -> GraphState:
+    """Returns what run_graph would, as a part of the run in which this is called: what a node that runs a graph does.
+
+    The inner nodes are heard by the observer of the run, written to its journal and timed by its clock, and their
+    gates pause it. Outside a run, and in an executor elsewhere, it is a run of its own.
+    """
+    inside = here.get()
+    if inside is None:
+        return run_graph(graph, state, max_steps=max_steps)
+    run, visit = inside
+    if hasattr(run, "nest"):
+        return run.nest(graph, state, visit, max_steps)  # type: ignore[no-any-return]
+    return run_graph(graph, state, lambda kind, event: run.hear(
+        kind, {key: value for key, value in event.items() if key != "t"}, visit), max_steps)
 
 
 class Held:
@@ -98,19 +130,20 @@ class Held:
 class Run:
     """One run of a graph: its blackboard, its tickets, and the loop that turns one into the other."""
 
-    def __init__(self, graph: Graph, state: Mapping[str, Any], observer: Observer | None, max_steps: int | None,
-                 schedule: str, executor: Executor | None, max_workers: int | None, clock: clocks.Clock | None,
-                 strict: bool) -> None:
-        _check_call(graph, state, observer, max_steps, schedule, max_workers, clock)
-        self.graph, self.plan = graph, graph.plan()
+    def __init__(self, graph: Graph, state: Mapping[str, Any], settings: Settings, log: Log,
+                 prefix: str = "", start: float | None = None) -> None:
+        _check_call(graph, state, settings)
+        self.graph, self.plan, self.settings = graph, graph.plan(), settings
         self.nodes, self.routers, self.order = self.plan.nodes, self.plan.routers, self.plan.order
-        self.observer, self.observed = observer, observer is not None  # a Trace with no events yet is falsy
-        self.strict, self.waves = strict, schedule == "waves"
-        self.shared = self.waves and not strict  # do all nodes look at one blackboard?
-        self.max_steps = max(25, len(self.nodes)) if max_steps is None else max_steps
-        self.clock = clock or clocks.current()
-        if executor is not None and isinstance(self.clock, clocks.VirtualClock):
+        self.observer = settings.observer  # a Trace with no events yet is falsy
+        self.strict, self.waves = settings.strict, settings.schedule == "waves"
+        self.shared = self.waves and not self.strict  # do all nodes look at one blackboard?
+        self.max_steps = max(25, len(self.nodes)) if settings.max_steps is None else settings.max_steps
+        self.clock = settings.clock or clocks.current()
+        if settings.executor is not None and isinstance(self.clock, clocks.VirtualClock):
             raise ValueError("virtual time needs the run's own pool: it cannot know when another executor is idle")
+        self.observed = self.observer is not None
+        self.log, self.prefix = log, prefix  # of its nodes in the journal: "outer#2/"; "" if it is in no other run
         # The blackboard: what it holds, and who wrote it.
         self.begun_with = dict(state)
         self.state = GraphState(state, errors=ReadOnly())
@@ -123,6 +156,7 @@ class Run:
         # The tickets.
         self.held: dict[str, Held] = {}  # node -> the tickets it holds
         self.running: dict[str, Visit] = {}  # node -> its visit that has begun and is not over
+        self.asking: dict[str, Visit] = {}  # those among them that wait for a person
         self.fresh: set[str] = set()  # nodes to look at: a ticket came, or what they waited for is over
         self.waiters: dict[str, list[str]] = {}  # active node -> the nodes that wait for it
         self.quiet: set[str] = set()  # nodes with nothing active above them: from there no ticket can come
@@ -135,15 +169,17 @@ class Run:
         self.visits: dict[str, int] = {}
         self.path: list[str] = []
         self.exceptions: dict[str, BaseException] = {}
-        self.crew = Crew(self, max_workers, executor)
+        self.crew = Crew(self, settings.max_workers, settings.executor)
         self.unheard: deque[tuple[str, dict[str, Any]]] = deque()  # events that the observer is still to hear
         self.floor = threading.Lock()  # held by the thread that speaks to it
-        self.start = self.clock.now()
+        self.begun = self.clock.now()
+        self.start = self.begun if start is None else start  # where the times of its events begin
 
     def go(self) -> GraphState:
         """Runs to the end, and returns the blackboard."""
-        if self.observed:
-            self.tell("graph_start", nodes=list(self.nodes), schedule="waves" if self.waves else "ready")
+        if not self.prefix:
+            self.log.begin(self.first_record)
+        self.begin_to_tell()
         status = "failed"
         try:
             with clocks.use(self.clock), self.clock.running():
@@ -151,15 +187,18 @@ class Run:
                     self.turn()
                 finally:
                     self.crew.leave()
-            status = "max_steps" if self.tripped else "failed" if self.unhandled else "done"
+            status = ("max_steps" if self.tripped else "paused" if self.asking
+                      else "failed" if self.unhandled else "done")
         except BaseException as error:
             status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
             self.unhandled.insert(0, described(error))
+            if isinstance(error, JournalError):
+                error.state = self.result(status)
             raise
         finally:
-            if self.observed:
-                self.tell("graph_end", status=status, ms=(self.clock.now() - self.start) * 1000, steps=self.steps,
-                          path=list(self.path), error=self.unhandled[0] if self.unhandled else None)
+            self.tell_end(status)
+            if not self.prefix:
+                self.log.end()
         return self.result(status)
 
     def turn(self) -> None:
@@ -168,7 +207,7 @@ class Run:
         for name in self.plan.next[START]:
             self.held[name] = Held(self.plan.missing[name] + 1)  # START delivers now and never again: no one misses it
         self.hand(root, self.plan.next[START])
-        while (ready := self.ready()) or self.running:
+        while (ready := self.ready()) or len(self.running) > len(self.asking):
             ended = self.wave(ready)
             if len(ended) > 1:
                 ended.sort(key=lambda visit: self.order[visit.node])
@@ -200,8 +239,8 @@ class Run:
                     self.block(name)
                 else:
                     ready.add(name)
-        if not ready and self.held and not self.running and not self.tripped:
-            return [self.first_lap()]
+        if not ready and self.held and len(self.running) == len(self.asking) and not self.tripped:
+            return self.first_lap()
         return list(ready) if len(ready) < 2 else sorted(ready, key=self.order.__getitem__)
 
     def waits(self, name: str, held: Held) -> bool:
@@ -243,11 +282,30 @@ class Run:
                     for source in self.plan.ins[name]):
                 yield name
 
-    def first_lap(self) -> str:
-        """Laps wait for one another, and nothing else is left: the first of them, in the order of the graph."""
-        laps = (name for name, held in self.held.items() if held.lap)
-        return next(name for name in sorted(laps, key=self.order.__getitem__)
-                    if next(self.upstream(name, self.held[name]), None) is None)
+    def first_lap(self) -> list[str]:
+        """Laps wait for one another, and nothing else is left: the first of them, in the order of the graph.
+
+        None while it is a person that they wait for, be it by way of others.
+        """
+        stuck = self.behind_a_gate() if self.asking else ()
+        laps = (name for name, held in self.held.items() if held.lap and name not in stuck)
+        return [name for name in sorted(laps, key=self.order.__getitem__)
+                if next(self.upstream(name, self.held[name]), None) is None][:1]
+
+    def behind_a_gate(self) -> set[str]:
+        """The nodes with a ticket that wait for a person, or for somebody who does."""
+        waits_for = {name: set(self.unfinished(name)) if held.lap else set() for name, held in self.held.items()}
+        for name in self.held.keys() | self.running.keys():
+            for below in self.held.keys() & self.plan.below(name):
+                if any(source not in self.held[below].arrived and (source == name or source in self.plan.below(name))
+                       for source in self.plan.ins[below]):
+                    waits_for[below].add(name)
+        stuck: set[str] = set()
+        more = set(self.asking)
+        while more:
+            stuck |= more
+            more = {name for name, others in waits_for.items() if name not in stuck and others & stuck}
+        return stuck
 
     # ---- running takes tickets
 
@@ -260,12 +318,20 @@ class Run:
         if refused and not self.waves:
             self.crew.queue.extend(started)  # a refusal has ended already: nobody waits for it
             return refused
+        self.wave_number += bool(started)
+        ended = self.make(started)
+        return ended + refused if refused else ended
+
+    def make(self, started: list[Visit]) -> list[Visit]:
+        """Has the calls made, and returns the visits that ended."""
         watched = self.observed and self.waves and bool(started)
         begun = self.wave_starts(started) if watched else 0.0
         ended = self.crew.collect(started, wait_for_all=self.waves)
+        if self.asking:  # whoever waits for a person has not ended
+            ended = [visit for visit in ended if visit.node not in self.asking]
         if watched:
             self.wave_ends(started, begun)
-        return ended + refused if refused else ended
+        return ended
 
     def begin(self, ready: list[str]) -> tuple[list[Visit], list[Visit]]:
         """The visits to be made, and those that were refused; none at all if together they would pass max_steps."""
@@ -326,6 +392,49 @@ class Run:
             visit.ended = self.clock.now()
         return visit
 
+    # ---- what is written down, and who waits for a person
+
+    def commit(self, visit: Visit) -> None:
+        """A visit has ended: that goes to the journal, if it can be read back from there."""
+        if self.log.plain and visit.writes and (wrong := unplain(visit.writes)):
+            visit.error, visit.writes = TypeError(wrong), None
+        if self.waves:
+            visit.wave = self.wave_number
+        self.log.add(self.prefix, visit)
+
+    def pauses(self, visit: Visit) -> bool:
+        """True if the visit waits for a person from now on; it stays active. A run that would be lost fails there."""
+        wrong = None if self.log.plain else self.log.unplain()
+        if wrong:
+            visit.error = TypeError(wrong)
+            return False
+        self.asking[visit.node] = visit
+        question = visit.error.waiting.get("")  # type: ignore[union-attr]
+        if self.observed and question is not None:
+            self.tell("pause", node=visit.node, question=question, choices=getattr(question, "choices", None))
+        return True
+
+    def nest(self, graph: Graph, state: Mapping[str, Any], visit: Visit, max_steps: int | None = None,
+             hear: Callable[..., None] | None = None) -> GraphState:
+        """Runs a graph inside a visit, as a part of this run: its events, its records and its gates are this run's."""
+        visit.inner += 1
+        part = f"{visit.node}#{visit.count}" + (f".{visit.inner}" if visit.inner > 1 else "")
+        tell = hear or self.hear
+        observer = (lambda kind, event: tell(kind, event, visit)) if self.observer is not None else None
+        settings = replace(self.settings, observer=observer, max_steps=max_steps, executor=None, clock=self.clock)
+        try:
+            result = self.part(part, visit, graph, state, settings).go()
+        except (GraphError, JournalError):
+            visit.grave = True  # no failure of a node: the graph is wrong, or nothing can be written down
+            raise
+        if result.status == "paused":
+            raise Paused(result.waiting)
+        return result
+
+    def part(self, name: str, visit: Visit, graph: Graph, state: Mapping[str, Any], settings: Settings) -> Run:
+        """A run inside a visit, named in the journal by that visit."""
+        return Run(graph, state, settings, self.log, f"{self.prefix}{name}/", self.start)
+
     # ---- what a visit leaves behind
 
     def merge(self, visit: Visit) -> None:
@@ -342,7 +451,6 @@ class Run:
         if not self.shared:
             self.remember(visit, writes)
         dict.update(self.state, writes)
-        visit.writes = {}  # None stays None, for explain(): a return that was forgotten
 
     def leave(self, visit: Visit) -> None:
         """A visit is over: its tickets go out, and whoever waited for it looks again."""
@@ -395,12 +503,15 @@ class Run:
         name, (choose, targets) = visit.node, self.routers[visit.node]
         try:
             label = copy_context().run(self.ask, choose, visit)
-            ends = _targets(label, targets, name)
+            ends = ends_of(label, targets, name)
         except Exception as error:
+            self.log.add(self.prefix, {"router": name, "visit": visit.count, "error": described(error)})
             if self.observed:
                 self.tell("route", router=name, label=None, targets=[], target=None, error=described(error))
             self.fail(visit, error)
             return
+        label = label if isinstance(label, str) else list(label)
+        self.log.add(self.prefix, {"router": name, "visit": visit.count, "label": label})
         if self.observed:
             self.tell("route", router=name, label=label, targets=list(ends), target=ends[0], error=None)
         self.send_on(visit, ends)
@@ -504,26 +615,48 @@ class Run:
     def result(self, status: str) -> GraphState:
         state = GraphState({key: value for key, value in self.state.items() if key != "errors"}, errors=self.errors)
         state.status, state.path, state.visits, state.exceptions = status, self.path, self.visits, self.exceptions
+        state.waiting = {f"{name}/{inner}" if inner else name: question for name, visit in self.asking.items()
+                         for inner, question in visit.error.waiting.items()}  # type: ignore[union-attr]
+        state._log, state._graph, state._unhandled, state._written = self.log, self.graph, self.unhandled, self.writer
         return state
 
+    def first_record(self) -> Record:
+        """With what the journal begins."""
+        return {"shape": self.plan.describe(), "schedule": self.settings.schedule, "state": self.begun_with}
+
+    def begin_to_tell(self) -> None:
+        self.tell_start(self.begun_with)
+
+    def tell_start(self, state: Mapping[str, Any], **more: Any) -> None:
+        if self.observer is not None:
+            self.tell("graph_start", nodes=list(self.nodes), schedule=self.settings.schedule,
+                      graph=self.plan.describe(), state=state, **more)
+
+    def tell_end(self, status: str) -> None:
+        if self.observer is not None:
+            self.tell("graph_end", status=status, ms=(self.clock.now() - self.begun) * 1000, steps=self.steps,
+                      path=list(self.path), error=self.unhandled[0] if self.unhandled else None)
+
     def wave_starts(self, visits: list[Visit]) -> float:
-        self.wave_number += 1
         self.tell("wave_start", wave=self.wave_number, nodes=[visit.node for visit in visits])
         return self.clock.now()
 
     def wave_ends(self, visits: list[Visit], begun: float) -> None:
-        last = max(visit.ended for visit in visits)
+        visits = [visit for visit in visits if visit.node not in self.asking]
+        last = max((visit.ended for visit in visits), default=self.clock.now())
         self.tell("wave_end", last, wave=self.wave_number, nodes=[visit.node for visit in visits],
                   ms=(last - begun) * 1000, waits={visit.node: (last - visit.ended) * 1000 for visit in visits})
 
     def started(self, visit: Visit) -> None:
-        self.tell("node_start", node=visit.node, visit=visit.count, wave=self.wave_number if self.waves else None)
+        wave = self.wave_number if self.waves and visit.node not in self.asking else None  # an answer comes in none
+        self.tell("node_start", node=visit.node, visit=visit.count, wave=wave)
 
     def ended(self, visit: Visit) -> None:
         error = visit.error
         where = "".join(traceback.format_exception(type(error), error, error.__traceback__)) if error else None
         self.tell("node_end", visit.ended, node=visit.node, visit=visit.count, ms=(visit.ended - visit.began) * 1000,
-                  keys=list(visit.writes or ()), error=described(error) if error else None, traceback=where)
+                  keys=list(visit.writes or ()), writes=visit.writes, error=described(error) if error else None,
+                  traceback=where)
 
     def tell(self, kind: str, at: float | None = None, **event: Any) -> None:
         """Sends an event of the engine's own. Callers ask `observed` first: without an observer no event is built."""
@@ -553,7 +686,7 @@ class Run:
         return self.nodes[visit.node].fn, dict(self.view(visit))
 
 
-def _targets(label: Any, targets: Mapping[str, tuple[str, ...]], node: str) -> tuple[str, ...]:
+def ends_of(label: Any, targets: Mapping[str, tuple[str, ...]], node: str) -> tuple[str, ...]:
     """The targets of the label, or labels, that a router returned; each once."""
     if type(label) is str and label in targets:
         return targets[label]
@@ -574,21 +707,9 @@ def _targets(label: Any, targets: Mapping[str, tuple[str, ...]], node: str) -> t
     return tuple(dict.fromkeys(end for one in labels for end in targets[one]))
 
 
-def described(error: BaseException) -> str:
-    """An exception as the errors show it: `TypeName: message`; a guard's message alone."""
-    if isinstance(error, Refused):
-        return str(error)
-    name = "KeyError" if isinstance(error, MissingKey) else type(error).__name__
-    try:
-        text = str(error)
-    except Exception:  # an exception whose own words fail it
-        return f"{name} (it has no text that can be shown)"
-    return f"{name}: {text}" if text else name
-
-
-def _check_call(graph: Any, state: Any, observer: Any, max_steps: Any, schedule: Any, max_workers: Any,
-                clock: Any) -> None:
+def _check_call(graph: Any, state: Any, settings: Settings) -> None:
     """GraphError for a call that cannot be meant."""
+    observer, schedule, clock = settings.observer, settings.schedule, settings.clock
     if not isinstance(graph, Graph):
         raise GraphError(f"run_graph(graph, state): the graph comes first, and {graph!r} is no Graph")
     if not isinstance(state, Mapping):
@@ -602,6 +723,6 @@ def _check_call(graph: Any, state: Any, observer: Any, max_steps: Any, schedule:
         raise GraphError(f"clock={clock!r} is no clock: run it within virtual_time(), or pass RealClock(speed=...)")
     if schedule not in ("waves", "ready"):
         raise GraphError(f"schedule={schedule!r}: there are 'waves' and 'ready'")
-    for name, value in (("max_steps", max_steps), ("max_workers", max_workers)):
+    for name, value in (("max_steps", settings.max_steps), ("max_workers", settings.max_workers)):
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
             raise GraphError(f"{name}={value!r} must be a whole number from 1")

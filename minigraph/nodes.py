@@ -23,10 +23,13 @@ from typing import Any
 from . import clock
 from .crew import here
 from .engine import Node, described, emit
+from .gates import human_node
 from .models.base import Message, Model, ModelError, Reply, Template, checked, look_up, name_of, render, well_formed
+from .nested import graph_node, map_node
 from .state import MissingKey
 
-__all__ = ["band_router", "fallback", "key_router", "llm_node", "render", "retry", "timeout", "tool_node"]
+__all__ = ["band_router", "fallback", "graph_node", "human_node", "key_router", "llm_node", "map_node", "render",
+           "retry", "timeout", "tool_node"]
 
 Parse = Callable[[str], Any] | Sequence[str] | set[str] | frozenset[str] | None
 
@@ -376,6 +379,9 @@ class _Earshot:
     def hear(self, kind: str, event: Mapping[str, Any], visit: Any) -> None:
         if not self.over.is_set():
             self.run.hear(kind, event, visit)
+
+    def nest(self, *args: Any) -> Any:
+        return self.run.nest(*args, hear=self.hear)
 
 
 class fallback(_Wrapper):

@@ -12,15 +12,20 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from .state import MissingKey
+
 
 class Visit:
     """One run of one node: its number in the run, the how-manieth visit of the node it is, and who led to it."""
 
     began: float  # seconds on the run's clock, where anybody asks
     ended: float
-    writes: dict[str, Any] | None = None  # what the node returned; {} once it is merged
+    writes: dict[str, Any] | None = None  # what the node returned
+    wave: int | None = None  # in which it was made, where there are waves
     error: BaseException | None = None
     known: set[Visit] | None = None  # visits that it was found to follow
+    inner = 0  # how many runs began inside it
+    grave = False  # is its error one that ends the whole run?
 
     def __init__(self, number: int, node: str, count: int, parents: tuple[Visit, ...]) -> None:
         self.number, self.node, self.count, self.parents = number, node, count, parents
@@ -62,3 +67,23 @@ def seen(write: Write | None, visit: Visit) -> Write | None:
     while write is not None and not visit.follows(write.visit):
         write = write.older
     return write
+
+
+class Refused(RuntimeError):
+    """A visit that max_visits does not allow."""
+
+
+class Recorded(RuntimeError):
+    """A failure as a journal tells it: the type it had stands in the text."""
+
+
+def described(error: BaseException) -> str:
+    """An exception as the errors show it: `TypeName: message`; a guard's message, or a recorded failure, alone."""
+    if isinstance(error, (Refused, Recorded)):
+        return str(error)
+    name = "KeyError" if isinstance(error, MissingKey) else type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # an exception whose own words fail it
+        return f"{name} (it has no text that can be shown)"
+    return f"{name}: {text}" if text else name

@@ -13,6 +13,7 @@ Whatever is wrong with a graph is a GraphError before any node runs.
 from __future__ import annotations
 
 import difflib
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -44,6 +45,22 @@ class Node:
     kind: str = "fn"
     max_visits: int | None = None
     on_error: str | None = None
+
+    def inner(self) -> Graph | None:
+        """The graph that this node runs, be there wrappers around it; None if it runs none."""
+        found = getattr(self._innermost(), "graph", None)
+        return found if isinstance(found, Graph) else None
+
+    def gate(self) -> Any:
+        """What takes the answer, by `accept(answer)`, if this node asks a person; None if it does not."""
+        fn = self._innermost()
+        return fn if hasattr(fn, "accept") and not isinstance(fn, type) else None
+
+    def _innermost(self) -> Any:
+        fn: Any = self.fn
+        while not isinstance(fn, type) and hasattr(fn, "fn"):
+            fn = fn.fn
+        return fn
 
 
 class Graph:
@@ -108,10 +125,14 @@ class Graph:
         return self
 
     def describe(self) -> dict[str, Any]:
-        """The graph as plain data (it dumps to JSON): what runs, and what every picture is drawn from."""
+        """The graph as plain data (it dumps to JSON): what runs, and what every picture is drawn from.
+
+        A node that runs a graph has that one's description under "graph".
+        """
+        _check_nesting(self, ())
         plan = Plan(self)
-        nodes = [{"name": n.name, "kind": n.kind, "max_visits": n.max_visits, "on_error": n.on_error}
-                 for n in self.nodes.values()]
+        nodes = [{"name": n.name, "kind": n.kind, "max_visits": n.max_visits, "on_error": n.on_error,
+                  **({"graph": inner.describe()} if (inner := n.inner()) else {})} for n in self.nodes.values()]
         edges = [{"src": src, "dst": dst, "conditional": label is not None, "label": label,
                   "backwards": (src, dst) in plan.back} for src, dst, label in self._all_edges()]
         return {"name": self.name, "nodes": nodes, "edges": edges}
@@ -187,6 +208,7 @@ class Plan:
         self.outs: dict[str, list[str]] = {name: [] for name in (START, *graph.nodes)}  # node -> forward targets
         self.ins: dict[str, list[str]] = {name: [] for name in (START, *graph.nodes)}  # node -> forward sources
         self._below: dict[str, frozenset[str]] = {}
+        self._described: dict[str, Any] = {}
         for src, targets in graph.edges.items():
             for dst in targets:
                 self._join(src, dst)
@@ -204,6 +226,12 @@ class Plan:
             if name != END:
                 self.ins[name].remove(START)
         self.missing = {name: len(sources) for name, sources in self.ins.items()}
+
+    def describe(self) -> dict[str, Any]:
+        """What `Graph.describe()` says, found out once."""
+        if not self._described:
+            self._described.update(self.graph.describe())
+        return self._described
 
     def below(self, name: str) -> frozenset[str]:
         """The nodes that `name` leads to along forward edges."""
@@ -229,6 +257,10 @@ class Plan:
         if loop:
             raise GraphError(f"the cycle {_arrows(loop)} has no bound: give one of its nodes max_visits=, "
                              f"as in add_node({loop[0]!r}, ..., max_visits=3)")
+        _check_nesting(graph, ())
+        for node in graph.nodes.values():
+            if inner := node.inner():
+                inner.plan()
 
     def _join(self, src: str, dst: str) -> None:
         if dst != END and dst in self.ins:
@@ -308,6 +340,8 @@ def _check_node(node: Node, others: Mapping[str, Node]) -> None:
         raise GraphError(f"a node's name must be a string that is not empty, not {name!r}")
     if name in RESERVED:
         raise GraphError(f"node {name!r}: this name is reserved; choose another")
+    if re.search(r"#\d+(\.\d+)?/", name):
+        raise GraphError(f"node {name!r}: a journal names what ran inside a node like this; leave the #1/ out")
     if name in others:
         raise GraphError(f"node {name!r}: there is one of this name already; every node has a name of its own")
     if not callable(node.fn):
@@ -320,6 +354,17 @@ def _check_node(node: Node, others: Mapping[str, Node]) -> None:
         raise GraphError(f"node {name!r}: max_visits={cap!r} must be a whole number from 1, or None for no cap")
     if node.on_error == START:
         raise GraphError(f"node {name!r}: on_error names START; name the node to go back to")
+
+
+def _check_nesting(graph: Graph, above: tuple[Graph, ...]) -> None:
+    """Raises GraphError if a graph runs inside itself."""
+    for node in graph.nodes.values():
+        inner = node.inner()
+        if inner is not None and any(inner is outer for outer in (*above, graph)):
+            raise GraphError(f"node {node.name!r} runs the graph {inner.name!r}, which is inside itself then, without "
+                             "end; to go round, let a router point backwards")
+        if inner is not None:
+            _check_nesting(inner, (*above, graph))
 
 
 def _no_such_node(name: object, nodes: Mapping[str, Node]) -> str:

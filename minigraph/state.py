@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import difflib
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from html import escape
 from inspect import isawaitable
 from typing import Any, NoReturn
@@ -29,7 +29,8 @@ class GraphState(dict):  # type: ignore[type-arg]
 
     A dict in every way (it prints, compares, dumps to JSON and pickles as one), with these attributes:
     `status` (done, failed, paused, max_steps or interrupted), `errors` (node -> text), `exceptions`
-    (node -> exception), `path` (the nodes that ran, in order), `visits` (node -> how often), `waiting`.
+    (node -> exception), `path` (the nodes that ran, in order), `visits` (node -> how often), `waiting`
+    (gate -> question) and `journal` (the records so far, for resume_graph).
     """
 
     status: str = "done"
@@ -39,6 +40,10 @@ class GraphState(dict):  # type: ignore[type-arg]
     waiting: dict[str, Any]
     _held = False  # True while nodes hold it
     _explain: Callable[[str], str] | None = None  # what else to say about a missing key
+    _log: Any = None  # of the run: its records
+    _graph: Any = None  # that ran
+    _unhandled: Sequence[str] = ()  # "node: text" of each failure that was not handled
+    _written: Collection[str] = ()  # the keys that nodes wrote
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -50,13 +55,18 @@ class GraphState(dict):  # type: ignore[type-arg]
         found: dict[str, str] = self.get("errors", {})
         return found
 
+    @property
+    def journal(self) -> list[dict[str, Any]]:
+        """What happened, record by record: see journal.py. A value in it is the one that was written, not a copy."""
+        return list(self._log) if isinstance(self._log, (list, tuple)) else self._log.records() if self._log else []
+
     def __missing__(self, key: str) -> Any:
         raise MissingKey(missing(key, self) + (self._explain(key) if self._explain else ""))
 
     def __getstate__(self) -> dict[str, Any]:
         """What pickle keeps beside the keys: all but the exceptions, which need not be picklable."""
         return {"status": self.status, "path": self.path, "visits": self.visits, "waiting": self.waiting,
-                "exceptions": {}}
+                "exceptions": {}, "_log": self.journal}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
@@ -71,7 +81,9 @@ class GraphState(dict):  # type: ignore[type-arg]
         rows = "".join(f"<tr><td style='text-align:left'><b>{escape(str(key))}</b></td>"
                        f"<td style='text-align:left'>{escape(_short(value))}</td></tr>"
                        for key, value in self.items() if key != "errors")
-        return f"<p>run {escape(self.status)}</p>{loud}<table>{rows}</table>"
+        asked = "".join(f"<p><b>? {escape(gate)} waits for an answer:</b> {escape(str(question))}</p>"
+                        for gate, question in self.waiting.items())
+        return f"<p>run {escape(self.status)}</p>{loud}{asked}<table>{rows}</table>"
 
     # Writing: the engine merges with dict's own methods, everybody else is told the rule.
 

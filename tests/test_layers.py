@@ -17,15 +17,17 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "minigraph"
 
-ENGINE = {"engine", "shape", "state", "past", "crew"}  # one layer: the engine, and the files it is made of
+ENGINE = {"engine", "shape", "state", "past", "crew", "journal", "resume"}  # one layer: the engine, and the files it is made of
 
 # module -> the modules of the package that it may import; "engine" stands for all of ENGINE
 WITHIN: dict[str, set[str]] = {
     "clock": set(),
     "shape": set(),
     "state": set(),
-    "past": set(),
-    "crew": {"clock", "past", "state"},
+    "past": {"state"},
+    "journal": {"past", "shape", "state"},
+    "resume": {"clock", "engine"},
+    "crew": {"clock", "journal", "past", "state"},
     "engine": {"clock", "engine"},
     "trace": {"engine"},
     "store": {"engine"},
@@ -34,34 +36,43 @@ WITHIN: dict[str, set[str]] = {
     "models.replay": {"models.base", "clock"},
     "models.anthropic": {"models.base"},
     "models.openai": {"models.base"},
-    "nodes": {"engine", "clock", "models.base"},
+    "gates": {"engine", "models.base"},
+    "nested": {"engine", "models.base"},
+    "nodes": {"engine", "clock", "models.base", "gates", "nested"},
     "loop": {"engine", "clock", "models.base"},
-    "draw": {"engine"},
-    "gantt": {"trace"},
+    "palette": set(),
+    "draw": {"engine", "palette"},
+    "canvas": {"palette"},
+    "gantt": {"trace", "canvas", "palette"},
+    "matrix": {"trace", "canvas", "palette"},
+    "frames": {"engine", "trace", "draw", "palette"},
     "checks": {"engine", "clock", "trace", "models.stub"},
     "kit": set(),
     "pages": {"kit"},
-    "widgets": {"clock", "engine", "trace", "store", "models.base", "models.stub", "models.replay", "models.anthropic",
-                "models.openai", "nodes", "loop", "draw", "gantt"},
     "workflows.sources": set(),
     "workflows.comparison": {"trace"},
 }
-WORKFLOW = {"engine", "clock", "nodes", "models.base", "models.stub", "trace"}  # and one another, but for LOOPS_TOO
+WORKFLOW = {"engine", "clock", "nodes", "gates", "nested", "models.base", "models.stub", "trace"}  # and one another, but for LOOPS_TOO
 LOOPS_TOO = {"workflows.brief", "workflows.triage", "workflows.content"}  # they say that they run an agent loop
-EXERCISE = {"checks", "engine", "clock", "trace", "nodes", "loop", "models.base", "models.stub"}
+WIDGET = {"clock", "engine", "trace", "store", "nodes", "gates", "nested", "draw", "gantt", "matrix", "frames", "canvas", "palette"}
+EXERCISE = {"checks", "engine", "clock", "trace", "nodes", "gates", "nested", "loop", "models.base", "models.stub"}
 WHATEVER_IT_NEEDS = {"cli", "__main__", "doctor"}  # but only when it runs: inside functions
-ON_DEMAND = {("shape", "draw")}  # a graph shows itself: drawing is loaded when it is asked for
+# A graph shows itself, a trace writes itself as a page: drawing is loaded when it is asked for.
+ON_DEMAND = {("shape", "draw"), ("trace", "frames")}
 
 # module -> what may be imported from outside, inside functions
 EXTRAS: dict[str, set[str]] = {
     "models.anthropic": {"anthropic"},
     "models.openai": {"openai"},
     "draw": {"graphviz", "IPython"},
+    "canvas": {"matplotlib"},
     "gantt": {"matplotlib"},
+    "matrix": {"matplotlib"},
     "pages": {"nbconvert", "nbformat", "pygments", "traitlets"},
-    "widgets": {"ipywidgets", "IPython"},
     "workflows.sources": {"icalendar", "recurring_ical_events"},
 }
+
+FOLDERS = ("workflows.", "exercises.", "widgets.")  # whose modules need no entry of their own
 
 FILES = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in sorted(PACKAGE.rglob("*.py"))}
 
@@ -71,11 +82,18 @@ def allowed(module: str) -> set[str]:
     if module.startswith("workflows.") and module not in WITHIN:
         siblings = {name for name in FILES if name.startswith("workflows.")}
         found = WORKFLOW | (siblings | {"loop"} if module in LOOPS_TOO else siblings - LOOPS_TOO)
+    elif module.startswith("widgets."):
+        found = WIDGET | {name for name in FILES if name.startswith("widgets.")}
     elif module.startswith("exercises."):
         found = EXERCISE | {name for name in FILES if name.startswith(("exercises.", "workflows."))}
     else:
         found = WITHIN[module]
     return found | ENGINE if "engine" in found else found
+
+
+def extras(module: str) -> set[str]:
+    """Return what `module` may import from outside the package and the standard library, inside functions."""
+    return {"ipywidgets", "IPython"} if module.startswith("widgets.") else EXTRAS.get(module, set())
 
 
 def imports(source: str, module: str) -> Iterator[tuple[str, bool, int]]:
@@ -119,7 +137,7 @@ def complaints(module: str, source: str) -> list[str]:
         where = f"{module}.py, line {line}: imports {name}"
         if not name.startswith("."):
             top = name.split(".")[0]
-            if top not in sys.stdlib_module_names and top not in EXTRAS.get(module, set()):
+            if top not in sys.stdlib_module_names and top not in extras(module):
                 found.append(f"{where}, which is not in the standard library")
             elif top not in sys.stdlib_module_names and not inside:
                 found.append(f"{where} when it is loaded; import an extra inside the function that needs it")
@@ -139,7 +157,7 @@ def modules() -> list[str]:
 @pytest.mark.parametrize("module", modules())
 def test_layer(module: str) -> None:
     """A module imports what its layer may, and nothing else; a new module has to be given its place first."""
-    assert module in WITHIN or module in WHATEVER_IT_NEEDS or module.startswith(("workflows.", "exercises.")), (
+    assert module in WITHIN or module in WHATEVER_IT_NEEDS or module.startswith(FOLDERS), (
         f"minigraph/{module.replace('.', '/')}.py has no place in the layers yet")
     assert complaints(module, FILES[module].read_text(encoding="utf-8")) == []
 
@@ -148,7 +166,8 @@ def test_layer(module: str) -> None:
 def test_packages(module: str) -> None:
     """A package's own file loads little: the top one the engine's names, that of models the two that need nothing."""
     may = {"__init__": {".clock", *("." + name for name in ENGINE)},
-           "models.__init__": {".models.base", ".models.stub"}}
+           "models.__init__": {".models.base", ".models.stub"},
+           "widgets.__init__": {name for name in map(".{}".format, FILES) if name.startswith(".widgets.")}}
     names = {name for name, _, _ in imports(FILES[module].read_text(encoding="utf-8"), module)}
     inside = {name for name in names if name.startswith(".")}
     assert inside <= may.get(module, set())
