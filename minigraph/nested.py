@@ -85,7 +85,8 @@ class MapItems:
     def __call__(self, state: Mapping[str, Any]) -> dict[str, Any]:
         items = look_up(state, self.over)
         if isinstance(items, (str, bytes, Mapping)) or not hasattr(items, "__iter__"):
-            raise TypeError(f"state[{self.over!r}] is no list of items but a {type(items).__name__}; wrap it in a list")
+            raise TypeError(f"state[{self.over!r}] is a value of type {type(items).__name__}, and a map goes "
+                            "over a list: wrap it in one")
         items = list(items)
         if not items:
             return {self.out_key: []}

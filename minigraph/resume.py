@@ -221,9 +221,12 @@ class Resumed(Run):
     def check(self, line: Record) -> None:
         """Raises GraphError for an edit or an answer that cannot be made."""
         if "edit" in line:
-            wrong = unplain(update(line["edit"]) or {})
+            try:
+                wrong = unplain(update(line["edit"]) or {})
+            except (TypeError, ValueError) as error:
+                wrong = str(error)
             if wrong:
-                raise GraphError(f"edits: {wrong}")
+                raise GraphError(f"edits={line['edit']!r}: {wrong}")
             return
         name, answer = line["gate"], line["answer"]
         if name not in self.asking:

@@ -82,7 +82,7 @@ def gated(case: Record, gates: set[str], visits: Counter[str]) -> Graph:
             graph.nodes[name] = human_node(name, f"{name}?", name, max_visits=node.max_visits, on_error=node.on_error)
         else:
             node.fn.visit = visits[name]
-    for name, (choose, targets) in list(graph.routers.items()):
+    for name, (_, targets) in list(graph.routers.items()):
         if name in gates:  # picks go by the number of the visit, which the answer is
             picks = case["routers"][name]["picks"]
             graph.routers[name] = (lambda state, n=name, p=picks: p[min(state[n], len(p)) - 1]), targets
