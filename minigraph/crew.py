@@ -118,19 +118,20 @@ class Crew:
 
     def end(self, visit: Visit) -> Visit:
         """The visit, its end written down and reported. What is no failure of a node, an interrupt say, is raised."""
-        run, error = self.run, visit.error
-        if run.observed:
+        run = self.run
+        if self.heard:
             for kind, event in self.heard.pop(visit, ()):
                 run.hear(kind, event, visit)
-        if isinstance(error, Paused) and run.pauses(visit):
-            return visit
-        grave = visit.grave or error is not None and not isinstance(visit.error, Exception)
-        if not grave:
-            run.commit(visit)
+        if visit.error is not None:
+            if isinstance(visit.error, Paused) and run.pauses(visit):
+                return visit
+            if visit.grave or not isinstance(visit.error, Exception):
+                if run.observed:
+                    run.ended(visit)
+                raise visit.error
+        run.commit(visit)
         if run.observed:
             run.ended(visit)
-        if grave and visit.error is not None:
-            raise visit.error
         return visit
 
     def leave(self) -> None:

@@ -35,7 +35,7 @@ from typing import Any
 
 from . import clock as clocks
 from .crew import Crew, emit, here
-from .journal import JournalError, Log, Paused, Record, Sink, unplain
+from .journal import JournalError, Log, Paused, Record, Route, Sink, unplain
 from .past import Refused, Visit, Write, described, seen
 from .shape import END, START, Graph, GraphError, Node, RouteFn, meant
 from .state import GraphState, MissingKey, OwnCopy, PastView, ReadOnly, missing, untouched, update
@@ -396,10 +396,10 @@ class Run:
 
     def commit(self, visit: Visit) -> None:
         """A visit has ended: that goes to the journal, if it can be read back from there."""
-        if self.log.plain and visit.writes and (wrong := unplain(visit.writes)):
-            visit.error, visit.writes = TypeError(wrong), None
         if self.waves:
             visit.wave = self.wave_number
+        if self.log.plain and visit.writes and (wrong := unplain(visit.writes)):
+            visit.error, visit.writes = TypeError(wrong), None
         self.log.add(self.prefix, visit)
 
     def pauses(self, visit: Visit) -> bool:
@@ -505,15 +505,15 @@ class Run:
             label = copy_context().run(self.ask, choose, visit)
             ends = ends_of(label, targets, name)
         except Exception as error:
-            self.log.add(self.prefix, {"router": name, "visit": visit.count, "error": described(error)})
+            self.log.add(self.prefix, Route(name, visit.count, None, described(error)))
             if self.observed:
                 self.tell("route", router=name, label=None, targets=[], target=None, error=described(error))
             self.fail(visit, error)
             return
-        label = label if isinstance(label, str) else list(label)
-        self.log.add(self.prefix, {"router": name, "visit": visit.count, "label": label})
+        self.log.add(self.prefix, Route(name, visit.count, label, None))
         if self.observed:
-            self.tell("route", router=name, label=label, targets=list(ends), target=ends[0], error=None)
+            self.tell("route", router=name, label=label if isinstance(label, str) else list(label),
+                      targets=list(ends), target=ends[0], error=None)
         self.send_on(visit, ends)
 
     def ask(self, choose: RouteFn, visit: Visit) -> Any:

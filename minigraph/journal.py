@@ -19,7 +19,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 from .past import Visit, described
 from .shape import GraphError
@@ -27,7 +27,25 @@ from .state import GraphState
 
 Record = dict[str, Any]
 Sink = Callable[[Record], Any]  # what `journal=` is
-Entry = Union[Visit, Record, Callable[[], Record]]  # what can be written down; nobody may ever ask for it
+
+
+class Route(NamedTuple):
+    """What a router said after a visit, or how it failed."""
+
+    router: str
+    visit: int
+    label: Any
+    error: str | None
+
+    def __call__(self) -> Record:
+        if self.error is not None:
+            return {"router": self.router, "visit": self.visit, "error": self.error}
+        label = self.label if isinstance(self.label, str) else list(self.label)
+        return {"router": self.router, "visit": self.visit, "label": label}
+
+
+Entry = Union[Visit, Record, Callable[[], Record]]  # a record, or what makes one if anybody asks
+Kept = Union[Entry, "tuple[str, Entry]"]  # of an inner run, with its prefix before it
 
 
 class Paused(BaseException):
@@ -61,7 +79,7 @@ class Log:
 
     def __init__(self, sink: Sink | None = None, records: Iterable[Record] = ()) -> None:
         self.sink = sink
-        self.entries: list[tuple[str, Entry]] = [("", record) for record in records]  # (prefix, what was committed)
+        self.entries: list[Kept] = list(records)
         self.plain = sink is not None  # must every value come back from JSON?
         self.floor = threading.Lock()
         self.checked = 0  # how many entries are known to be plain
@@ -81,12 +99,13 @@ class Log:
 
     def add(self, prefix: str, entry: Entry) -> None:
         """Commits the end of a visit, or a record as it is."""
+        kept = (prefix, entry) if prefix else entry
         if self.sink is None:
-            self.entries.append((prefix, entry))
+            self.entries.append(kept)
             return
         with self.floor:
-            self.entries.append((prefix, entry))
-            record = _record(prefix, entry)
+            self.entries.append(kept)
+            record = _record(kept)
             try:
                 self.sink(record)
             except Exception as error:
@@ -95,13 +114,12 @@ class Log:
 
     def records(self) -> list[Record]:
         """Everything that was committed, in order."""
-        return [_record(prefix, entry) for prefix, entry in list(self.entries)]
+        return [_record(kept) for kept in list(self.entries)]
 
     def unplain(self) -> str | None:
         """What keeps this run from pausing, a value that JSON does not bring back; None if nothing does."""
         entries = self.entries[self.checked:]
-        for prefix, entry in entries:
-            record = _record(prefix, entry)
+        for record in map(_record, entries):
             if wrong := unplain(record.get("writes") or record.get("state") or {}):
                 who = f"node {record['node']!r} wrote" if "node" in record else "the run began with"
                 return f"the run cannot pause, for what {who} would be lost: {wrong}"
@@ -114,7 +132,8 @@ def _nothing(*args: Any) -> None:
     """A sink that is a plain function neither begins nor closes."""
 
 
-def _record(prefix: str, entry: Entry) -> Record:
+def _record(kept: Kept) -> Record:
+    prefix, entry = kept if type(kept) is tuple else ("", kept)  # type: str, Any
     if isinstance(entry, Visit):
         record: Record = {"node": prefix + entry.node, "visit": entry.count}
         if entry.wave is not None:
