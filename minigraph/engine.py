@@ -17,16 +17,12 @@ The whole scheduler, in five sentences; the methods of Run stand below in their 
    and router target, and a node that holds one does not run but hands it on.
 5. The run ends when no ticket is left, or only waiting gates hold one, or a guard trips.
 
-shape.py is the graph, state.py the blackboard, past.py what came before what, crew.py who makes the calls, journal.py
-what is written down of it all.
+shape.py is the graph, state.py the blackboard, past.py what came before what, sight.py what a visit may see, crew.py
+who makes the calls, voice.py what the observer hears, journal.py what is written down of it all.
 """
 
 from __future__ import annotations
 
-import logging
-import threading
-import traceback
-from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextvars import copy_context
@@ -36,15 +32,14 @@ from typing import Any
 from . import clock as clocks
 from .crew import Crew, emit, here
 from .journal import JournalError, Log, Paused, Record, Route, Sink, unplain
-from .past import Refused, Visit, Write, described, seen
+from .past import Refused, Visit, Write, described
 from .shape import END, START, Graph, GraphError, Node, RouteFn, meant
-from .state import GraphState, MissingKey, OwnCopy, PastView, ReadOnly, missing, untouched, update
+from .sight import Sight
+from .state import GraphState, ReadOnly, untouched, update
+from .voice import Observer, Voice
 
-__all__ = ["END", "START", "Graph", "GraphError", "GraphState", "JournalError", "Node", "StateCollision", "emit",
-           "described", "run_graph", "run_inside"]
-
-Observer = Callable[[str, "dict[str, Any]"], None]
-log = logging.getLogger("minigraph")
+__all__ = ["END", "START", "Graph", "GraphError", "GraphState", "JournalError", "Node", "Observer", "StateCollision",
+           "emit", "described", "run_graph", "run_inside"]
 
 
 class StateCollision(GraphError):
@@ -127,7 +122,7 @@ class Held:
         self.missing = missing  # how many forward in-edges have not delivered
 
 
-class Run:
+class Run(Voice, Sight):
     """One run of a graph: its blackboard, its tickets, and the loop that turns one into the other."""
 
     def __init__(self, graph: Graph, state: Mapping[str, Any], settings: Settings, log: Log,
@@ -135,22 +130,18 @@ class Run:
         _check_call(graph, state, settings)
         self.graph, self.plan, self.settings = graph, graph.plan(), settings
         self.nodes, self.routers, self.order = self.plan.nodes, self.plan.routers, self.plan.order
-        self.observer = settings.observer  # a Trace with no events yet is falsy
         self.strict, self.waves = settings.strict, settings.schedule == "waves"
         self.shared = self.waves and not self.strict  # do all nodes look at one blackboard?
         self.max_steps = max(25, len(self.nodes)) if settings.max_steps is None else settings.max_steps
         self.clock = settings.clock or clocks.current()
         if settings.executor is not None and isinstance(self.clock, clocks.VirtualClock):
             raise ValueError("virtual time needs the run's own pool: it cannot know when another executor is idle")
-        self.observed = self.observer is not None
         self.log, self.prefix = log, prefix  # of its nodes in the journal: "outer#2/"; "" if it is in no other run
         # The blackboard: what it holds, and who wrote it.
         self.begun_with = dict(state)
         self.state = GraphState(state, errors=ReadOnly())
         self.state._held, self.state._explain = True, self.explain
         self.writer: dict[str, Visit] = {}  # key -> the visit that wrote it last; a key of the initial state has none
-        self.written: dict[str, Write] = {}  # key -> its writes, newest first, where not all look at one blackboard
-        self.faults: dict[str, Write] = {}  # node -> its errors, in the same way
         self.errors: dict[str, str] = {}  # node -> its last error; the blackboard gets a copy when there are new ones
         self.new_errors = False
         # The tickets.
@@ -170,10 +161,8 @@ class Run:
         self.path: list[str] = []
         self.exceptions: dict[str, BaseException] = {}
         self.crew = Crew(self, settings.max_workers, settings.executor)
-        self.unheard: deque[tuple[str, dict[str, Any]]] = deque()  # events that the observer is still to hear
-        self.floor = threading.Lock()  # held by the thread that speaks to it
-        self.begun = self.clock.now()
-        self.start = self.begun if start is None else start  # where the times of its events begin
+        Sight.__init__(self)
+        Voice.__init__(self, settings.observer, self.clock.now(), start)
 
     def go(self) -> GraphState:
         """Runs to the end, and returns the blackboard."""
@@ -548,69 +537,7 @@ class Run:
         del self.running[name]
         self.fresh.update(self.waiters.pop(name, ()))
 
-    # ---- what a visit may see
-
-    def view(self, visit: Visit) -> GraphState:
-        """The blackboard of one visit: all of it, or under "ready" what its past wrote; in a strict run, a copy."""
-        if self.strict:
-            return OwnCopy(self.past(visit), self.explain, self.writer.__contains__)
-        return self.state if self.waves else PastView(self, visit)
-
-    def remember(self, visit: Visit, writes: Mapping[str, Any]) -> None:
-        """Keeps what was written, and what it wrote over as long as somebody beside may still look at that."""
-        beside = self.held or len(self.running) > 1
-        for key, value in writes.items():
-            self.written[key] = Write(visit, value, self.written.get(key) if beside else None)
-
-    def find(self, key: str, visit: Visit) -> Any:
-        """The value of one key in the past of a visit; KeyError if it has none."""
-        if key == "errors":
-            return self.past_errors(visit)
-        write = seen(self.written.get(key), visit)
-        if write is not None:
-            return write.value
-        if key in self.begun_with:
-            return self.begun_with[key]
-        raise MissingKey(missing(key, self.past(visit)) + self.explain(key))
-
-    def past(self, visit: Visit) -> dict[str, Any]:
-        """All that the past of a visit wrote; a strict run leaves out a key that was written anew beside it."""
-        there = dict(self.begun_with)
-        for key, newest in list(self.written.items()):
-            write = seen(newest, visit)
-            if write is not None and (write is newest or not self.strict):
-                there[key] = write.value
-            elif self.strict:
-                there.pop(key, None)
-        there["errors"] = self.past_errors(visit)
-        return there
-
-    def past_errors(self, visit: Visit) -> dict[str, str]:
-        found = ((name, seen(newest, visit)) for name, newest in list(self.faults.items()))
-        return ReadOnly((name, write.value) for name, write in found if write is not None)
-
-    def explain(self, key: str) -> str:
-        """What else there is to say about a missing key: who writes it beside, or who above returned nothing."""
-        inside = here.get()
-        if inside is None or self.running.get(inside[1].node) is not inside[1]:
-            return ""
-        visit = inside[1]
-        if key in self.writer:
-            writer = self.writer[key].node
-            return (f" {writer!r} writes {key!r}, but beside {visit.node!r}, not before it: "
-                    f"lead an edge from {writer!r} to {visit.node!r}, or do not read {key!r} there.")
-        silent, todo = dict[str, None](), [visit]
-        known = {visit}
-        while todo:
-            for above in todo.pop().parents:
-                if above not in known:
-                    known.add(above)
-                    todo.append(above)
-                    if above.writes is None and above.error is None and above.node != START:
-                        silent[above.node] = None
-        return f" Did {' or '.join(map(repr, list(silent)[:3]))} forget its return?" if silent else ""
-
-    # ---- the result, and the events
+    # ---- the result
 
     def result(self, status: str) -> GraphState:
         state = GraphState({key: value for key, value in self.state.items() if key != "errors"}, errors=self.errors)
@@ -623,63 +550,6 @@ class Run:
     def first_record(self) -> Record:
         """With what the journal begins."""
         return {"shape": self.plan.describe(), "schedule": self.settings.schedule, "state": self.begun_with}
-
-    def begin_to_tell(self) -> None:
-        self.tell_start(self.begun_with)
-
-    def tell_start(self, state: Mapping[str, Any], **more: Any) -> None:
-        if self.observer is not None:
-            self.tell("graph_start", nodes=list(self.nodes), schedule=self.settings.schedule,
-                      graph=self.plan.describe(), state=state, **more)
-
-    def tell_end(self, status: str) -> None:
-        if self.observer is not None:
-            self.tell("graph_end", status=status, ms=(self.clock.now() - self.begun) * 1000, steps=self.steps,
-                      path=list(self.path), error=self.unhandled[0] if self.unhandled else None)
-
-    def wave_starts(self, visits: list[Visit]) -> float:
-        self.tell("wave_start", wave=self.wave_number, nodes=[visit.node for visit in visits])
-        return self.clock.now()
-
-    def wave_ends(self, visits: list[Visit], begun: float) -> None:
-        visits = [visit for visit in visits if visit.node not in self.asking]
-        last = max((visit.ended for visit in visits), default=self.clock.now())
-        self.tell("wave_end", last, wave=self.wave_number, nodes=[visit.node for visit in visits],
-                  ms=(last - begun) * 1000, waits={visit.node: (last - visit.ended) * 1000 for visit in visits})
-
-    def started(self, visit: Visit) -> None:
-        wave = self.wave_number if self.waves and visit.node not in self.asking else None  # an answer comes in none
-        self.tell("node_start", node=visit.node, visit=visit.count, wave=wave)
-
-    def ended(self, visit: Visit) -> None:
-        error = visit.error
-        where = "".join(traceback.format_exception(type(error), error, error.__traceback__)) if error else None
-        self.tell("node_end", visit.ended, node=visit.node, visit=visit.count, ms=(visit.ended - visit.began) * 1000,
-                  keys=list(visit.writes or ()), writes=visit.writes, error=described(error) if error else None,
-                  traceback=where)
-
-    def tell(self, kind: str, at: float | None = None, **event: Any) -> None:
-        """Sends an event of the engine's own. Callers ask `observed` first: without an observer no event is built."""
-        now = self.clock.now() if at is None else at
-        self.send(kind, {"t": now - self.start, "workflow": self.graph.name, **event})
-
-    def hear(self, kind: str, event: Mapping[str, Any], visit: Visit) -> None:
-        """Sends an event of a node's own, unless its visit is over: what a timeout left behind is not heard."""
-        if self.observed and self.running.get(visit.node) is visit:
-            inner = f"{visit.node}/{event['node']}" if "node" in event else visit.node
-            self.send(kind, {"t": self.clock.now() - self.start, "workflow": self.graph.name, **event, "node": inner})
-
-    def send(self, kind: str, event: dict[str, Any]) -> None:
-        """Hands an event to the observer, one at a time and in order: whoever finds it busy leaves the event to it."""
-        self.unheard.append((kind, event))
-        while self.unheard and self.floor.acquire(blocking=False):  # to wait here could hold up virtual time for ever
-            try:
-                while self.unheard:
-                    self.observer(*self.unheard.popleft())  # type: ignore[misc]
-            except Exception:
-                log.exception("the observer raised; the run goes on")
-            finally:
-                self.floor.release()
 
     def parcel(self, visit: Visit) -> tuple[Callable[[Any], Any], dict[str, Any]]:
         """What an executor in another process needs to make the call."""

@@ -44,7 +44,7 @@ class Route(NamedTuple):
         return {"router": self.router, "visit": self.visit, "label": label}
 
 
-Entry = Union[Visit, Record, Callable[[], Record]]  # a record, or what makes one if anybody asks
+Entry = Union[Visit, Record, "Callable[[], Record]", Route]  # a record, or what makes one if anybody asks
 Kept = Union[Entry, "tuple[str, Entry]"]  # of an inner run, with its prefix before it
 
 
