@@ -43,7 +43,9 @@ Checker = Callable[[Any], "str | None"]
 
 # topic -> the notebook it belongs to, in the order of the course
 TOPICS = {"start": "00_start_here", "blackboard": "01_blackboard", "waves": "02_waves", "routers": "03_routers",
-          "cycles": "04_cycles", "errors": "05_errors", "loops": "06_loop_vs_graph"}
+          "cycles": "04_cycles", "errors": "05_errors", "loops": "06_loop_vs_graph", "models": "07_models",
+          "agents": "08_agent_loop", "gates": "09_gates", "traces": "10_traces", "triage": "11_triage",
+          "gather": "12_gather", "content": "13_content", "leads": "14_leads"}
 MOST_STEPS = 100  # of a run that a checker makes
 MOST_SECONDS = 10.0  # of real time, for one check
 

@@ -133,7 +133,8 @@ def _nothing(*args: Any) -> None:
 
 
 def _record(kept: Kept) -> Record:
-    prefix, entry = kept if type(kept) is tuple else ("", kept)  # type: str, Any
+    inner: Any = kept
+    prefix, entry = inner if type(inner) is tuple else ("", inner)
     if isinstance(entry, Visit):
         record: Record = {"node": prefix + entry.node, "visit": entry.count}
         if entry.wave is not None:

@@ -235,7 +235,7 @@ class Resumed(Run):
             self.nodes[name].gate().accept(answer)
         except (TypeError, ValueError) as error:
             raise GraphError(f"the answer {answer!r} to gate {self.as_asked(name)!r}: {error}; "
-                             "the gate still waits") from error
+                             "the gate still waits") from None
         if wrong := unplain({self.as_asked(name): answer}):
             raise GraphError(f"the answer to gate {wrong}")
 
