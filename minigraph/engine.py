@@ -165,9 +165,20 @@ class Run(Voice, Sight):
         Voice.__init__(self, settings.observer, self.clock.now(), start)
 
     def go(self) -> GraphState:
-        """Runs to the end, and returns the blackboard."""
-        if not self.prefix:
+        """Runs to the end, and returns the blackboard. A run in no other run begins and ends the journal."""
+        if self.prefix:
+            return self.run()
+        try:
             self.log.begin(self.first_record)
+            return self.run()
+        except JournalError as error:
+            error.state = self.result("failed")
+            raise
+        finally:
+            self.log.end()
+
+    def run(self) -> GraphState:
+        """Tells of the beginning, turns until nothing is left to do, and tells how it ended."""
         self.begin_to_tell()
         status = "failed"
         try:
@@ -181,13 +192,9 @@ class Run(Voice, Sight):
         except BaseException as error:
             status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
             self.unhandled.insert(0, described(error))
-            if isinstance(error, JournalError):
-                error.state = self.result(status)
             raise
         finally:
             self.tell_end(status)
-            if not self.prefix:
-                self.log.end()
         return self.result(status)
 
     def turn(self) -> None:

@@ -83,6 +83,7 @@ class Log:
         self.plain = sink is not None  # must every value come back from JSON?
         self.floor = threading.Lock()
         self.checked = 0  # how many entries are known to be plain
+        self.begun = False
 
     def begin(self, first: Callable[[], Record]) -> None:
         """The sink is told how many records there are already; without any, it gets the first one."""
@@ -90,12 +91,14 @@ class Log:
         if not resumed and self.plain and (wrong := unplain(first()["state"])):
             raise GraphError(f"the initial state cannot go to the journal: {wrong}")
         getattr(self.sink, "begin", _nothing)(resumed)
+        self.begun = True
         if not resumed:
             self.add("", first)
 
     def end(self) -> None:
-        """The sink may rest."""
-        getattr(self.sink, "close", _nothing)()
+        """The sink may rest, unless it refused to begin: then it is somebody else's."""
+        if self.begun:
+            getattr(self.sink, "close", _nothing)()
 
     def add(self, prefix: str, entry: Entry) -> None:
         """Commits the end of a visit, or a record as it is."""

@@ -114,6 +114,13 @@ class Resumed(Run):
         return not self.live and not (self.asking.keys() >= set(gates) and
                                       self.running.keys() >= self.script.answers.keys())
 
+    def trip(self, ready: list[str]) -> None:
+        """As ever; a limit below what has run already is not meant."""
+        if self.script.at < self.script.new:
+            raise GraphError(f"max_steps={self.max_steps} is less than the number of node runs that the records tell of: "
+                             "pass a higher max_steps= to resume this run")
+        super().trip(ready)
+
     def recall(self, number: int, visit: Visit) -> Visit:
         """The visit, as the line tells it."""
         line = self.script.play(number)

@@ -286,6 +286,25 @@ def test_a_journal_that_cannot_be_written_stops_the_run_with_its_state_in_hand()
     assert (dict(done), n.calls) == ({"a": 1, "b": 1, "c": 1, "errors": {}}, {"a": 1, "b": 1, "c": 1})
 
 
+def test_a_journal_that_is_full_from_the_start() -> None:
+    """The first record, too: nothing ran, the state is in hand, and the journal is closed."""
+    n, full = Counted(), Full(0)
+    with pytest.raises(JournalError, match="could not take the first record") as caught:
+        run_graph(make("START>a a>END", a=n.a), {"q": 1}, journal=full)
+    assert (dict(caught.value.state), full.closed, n.calls) == ({"q": 1, "errors": {}}, 1, {})
+
+
+def test_a_journal_that_refuses_to_begin_is_not_closed() -> None:
+    """It belongs to another run then, and what it raises comes out as it is."""
+    class Taken(Full):
+        def begin(self, resumed: int) -> None:
+            raise RuntimeError("somebody else writes to it")
+    taken = Taken(9)
+    with pytest.raises(RuntimeError, match="somebody else"):
+        run_graph(make("START>a a>END"), {}, journal=taken)
+    assert (taken.closed, taken.records) == (0, [])
+
+
 def test_a_journal_is_told_where_it_begins() -> None:
     """`begin(resumed)` comes before anything else, with the number of records that are played again; `close` last."""
     full, graph = Full(99), make("START>a a>END")
@@ -335,6 +354,8 @@ def test_max_steps_is_no_end() -> None:
     assert state.status == "max_steps"
     state = resume_graph(graph, state.journal, max_steps=3)
     assert (state.status, n.calls) == ("done", {"a": 1, "b": 1, "c": 1})
+    with pytest.raises(GraphError, match="max_steps=1 is less than the number of node runs that the records tell of: pass"):
+        resume_graph(graph, state.journal, max_steps=1)
 
 
 def test_edits() -> None:

@@ -32,7 +32,8 @@ WITHIN: dict[str, set[str]] = {
     "crew": {"clock", "journal", "past", "state"},
     "engine": {"clock", "engine"},
     "trace": {"engine"},
-    "store": {"engine"},
+    "dbfile": set(),
+    "store": {"engine", "dbfile"},
     "models.base": set(),
     "models.stub": {"models.base", "clock"},
     "models.replay": {"models.base", "clock"},
@@ -57,7 +58,7 @@ WITHIN: dict[str, set[str]] = {
 WORKFLOW = {"engine", "clock", "nodes", "gates", "nested", "models.base", "models.stub", "trace"}  # and one another, but for LOOPS_TOO
 LOOPS_TOO = {"workflows.brief", "workflows.triage", "workflows.content"}  # they say that they run an agent loop
 WIDGET = {"clock", "engine", "trace", "store", "nodes", "gates", "nested", "draw", "gantt", "matrix", "frames", "canvas", "palette"}
-EXERCISE = {"checks", "engine", "clock", "trace", "nodes", "gates", "nested", "loop", "models.base", "models.stub"}
+EXERCISE = {"checks", "journal", "models.replay", "engine", "clock", "trace", "nodes", "gates", "nested", "loop", "models.base", "models.stub"}
 WHATEVER_IT_NEEDS = {"cli", "__main__", "doctor"}  # but only when it runs: inside functions
 # A graph shows itself, a trace writes itself as a page: drawing is loaded when it is asked for.
 ON_DEMAND = {("shape", "draw"), ("trace", "frames")}
