@@ -66,7 +66,11 @@ def execute(path: Path, timeout: int = 120) -> Any:
         run_sync(client.kc.execute_interactive)(GUARD, silent=True, store_history=False,
                                                 output_hook=lambda message: None)
         for index, cell in enumerate(notebook.cells):
+            written = cell.source
+            if "lecturer" in cell.metadata.get("tags", []):
+                cell.source = "pass"  # it is to be watched, and takes the time that takes
             client.execute_cell(cell, index)
+            cell.source = written
     return notebook
 
 
