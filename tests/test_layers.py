@@ -17,7 +17,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "minigraph"
 
-ENGINE = {"engine", "shape", "state", "past", "crew", "journal", "resume", "sight", "voice"}  # one layer: the engine, and the files it is made of
+# One layer: the engine, and the files it is made of.
+ENGINE = {"engine", "shape", "state", "past", "crew", "journal", "resume", "sight", "voice"}
 
 # module -> the modules of the package that it may import; "engine" stands for all of ENGINE
 WITHIN: dict[str, set[str]] = {
@@ -31,37 +32,59 @@ WITHIN: dict[str, set[str]] = {
     "voice": {"clock", "past", "shape"},
     "crew": {"clock", "journal", "past", "state"},
     "engine": {"clock", "engine"},
-    "trace": {"engine"},
+    "moments": set(),
+    "trace": {"engine", "moments"},
     "dbfile": set(),
     "store": {"engine", "dbfile"},
     "models.base": set(),
     "models.stub": {"models.base", "clock"},
     "models.replay": {"models.base", "clock"},
-    "models.anthropic": {"models.base"},
-    "models.openai": {"models.base"},
+    "models.border": {"models.base"},
+    "models.service": {"models.base", "models.border", "crew"},  # crew, for what streams in is emitted
+    "models.anthropic": {"models.base", "models.border", "models.service"},
+    "models.openai": {"models.base", "models.border", "models.service"},
+    "models.env": {"models.base", "models.stub", "models.anthropic", "models.openai"},
     "gates": {"engine", "models.base"},
     "nested": {"engine", "models.base"},
     "nodes": {"engine", "clock", "models.base", "gates", "nested"},
-    "loop": {"engine", "clock", "models.base"},
+    "tools": {"engine", "clock", "models.base"},
+    "loop": {"engine", "clock", "models.base", "tools"},
+    # pictures of a graph: words and colours, facts, marks, and what is made of them
     "palette": set(),
-    "draw": {"engine", "palette"},
-    "canvas": {"palette"},
-    "gantt": {"trace", "canvas", "palette"},
-    "matrix": {"trace", "canvas", "palette"},
-    "frames": {"engine", "trace", "draw", "palette"},
+    "words": set(),
+    "facts": set(),
+    "sheet": {"engine", "facts", "words"},
+    "notation": {"engine", "palette", "sheet", "words"},
+    "draw": {"notation", "sheet", "words"},
+    # charts of a trace
+    "canvas": {"palette", "words"},
+    "lanes": {"trace"},
+    "gantt": {"trace", "canvas", "lanes", "palette", "words"},
+    "matrix": {"trace", "canvas", "palette", "words"},
+    # what moves: a run at one moment, and moment by moment
+    "scene": {"engine", "draw", "notation", "sheet", "words"},
+    "panel": {"palette", "scene", "words"},
+    "moment": {"panel", "words"},
+    "frames": {"engine", "moment", "panel", "sheet", "words"},
+    "strip": {"trace", "lanes", "palette", "scene", "words"},
+    "film": {"trace", "frames", "panel", "scene", "strip", "words"},
+    "playback": {"trace", "film", "panel", "words"},
     "checks": {"engine", "clock", "trace", "models.stub"},
     "kit": set(),
     "pages": {"kit"},
     "workflows.sources": set(),
     "workflows.comparison": {"trace"},
+    "terminal": {"words"},
 }
-WORKFLOW = {"engine", "clock", "nodes", "gates", "nested", "models.base", "models.stub", "trace"}  # and one another, but for LOOPS_TOO
+# And one another, but for LOOPS_TOO.
+WORKFLOW = {"engine", "clock", "nodes", "gates", "nested", "models.base", "models.stub", "trace"}
 LOOPS_TOO = {"workflows.brief", "workflows.triage", "workflows.content"}  # they say that they run an agent loop
-WIDGET = {"clock", "engine", "trace", "store", "nodes", "gates", "nested", "draw", "gantt", "matrix", "frames", "canvas", "palette"}
-EXERCISE = {"checks", "journal", "models.replay", "engine", "clock", "trace", "nodes", "gates", "nested", "loop", "models.base", "models.stub"}
-WHATEVER_IT_NEEDS = {"cli", "__main__", "doctor"}  # but only when it runs: inside functions
+WIDGET = {"clock", "engine", "trace", "draw", "gantt", "matrix", "frames", "film", "palette", "words"}
+EXERCISE = {"checks", "engine", "clock", "trace", "nodes", "gates", "nested", "loop", "tools", "models.base",
+            "models.stub", "models.replay"}
+WHATEVER_IT_NEEDS = {"cli", "cli_runs", "runs", "__main__", "doctor"}  # but only when it runs: inside functions
 # A graph shows itself, a trace writes itself as a page: drawing is loaded when it is asked for.
-ON_DEMAND = {("shape", "draw"), ("trace", "frames")}
+ON_DEMAND = {("shape", "draw"), ("trace", "playback")}
 
 # module -> what may be imported from outside, inside functions
 EXTRAS: dict[str, set[str]] = {
@@ -96,7 +119,7 @@ def allowed(module: str) -> set[str]:
 
 def extras(module: str) -> set[str]:
     """Return what `module` may import from outside the package and the standard library, inside functions."""
-    return {"ipywidgets", "IPython"} if module.startswith("widgets.") else EXTRAS.get(module, set())
+    return {"ipywidgets", "IPython", "mistune"} if module.startswith("widgets.") else EXTRAS.get(module, set())
 
 
 def imports(source: str, module: str) -> Iterator[tuple[str, bool, int]]:
