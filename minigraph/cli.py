@@ -3,17 +3,17 @@
     python -m minigraph gather              the graph, the loop beside it, and what their traces say
     python -m minigraph draw gather         the graph in words; --png FILE for a picture
     python -m minigraph trace run.jsonl     the table of a run that was saved with --trace
+    python -m minigraph triage "Danke!"     a message answered; content and leads are workflows, too (cli_runs.py)
     python -m minigraph doctor              what this machine lacks, and the command that brings it
 
 It runs on Python alone. What needs more says which extra brings it. Bad input is one sentence on standard error, and
-exit code 1; a source that cannot be read is no bad input, but a line in the digest.
+exit code 1; a source that cannot be read is no bad input, but a line in the digest. A run that waits is exit code 3.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import os
 import sys
 import tempfile
@@ -21,8 +21,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import __version__
+from . import __version__, cli_runs
+from .runs import WORKFLOWS, shape_of
 from .shape import Graph, GraphError
+from .terminal import Complaint, listed, note, reason, say, say_json, say_where
 from .trace import Trace
 
 EPILOG = """\
@@ -32,6 +34,11 @@ examples:
   python -m minigraph gather --speed 10              in real time, ten times as fast as it was measured
   python -m minigraph gather --trace run.jsonl       keep what happened; `trace run.jsonl` shows it again
   python -m minigraph compare --json | jq .ratio     the figures, for a program
+  python -m minigraph triage "Danke, bis morgen!"    a message: a friendly word, the agent loop, or a note for a person
+  python -m minigraph content "It is the BEST!!!"    a text: checked, mended, and saved or shown to a person
+  python -m minigraph leads c01                      a contact, scored; without a name: who there is
+  python -m minigraph runs                           the runs of these three, and which of them wait for a person
+  python -m minigraph resume content-1 --answer person=publish     what the person says; `history` shows the records
   python -m minigraph draw gather --png graph.png    the graph as a picture
   python -m minigraph draw my_project.flow:graph     a graph of your own, by module and name
   python -m minigraph notebooks my_notebooks --lab   the course, without its answers, in JupyterLab
@@ -40,20 +47,16 @@ examples:
 """
 
 
-class Complaint(Exception):
-    """Bad input: the one sentence that says so."""
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit code: 0, or 1 for bad input, or 130 when interrupted."""
+    """Runs one command; returns the exit code: 0, 1 for bad input, 3 for a run that waits, or 130 when interrupted."""
     options = _parser().parse_args(argv)
     try:
         return int(options.command(options) or 0)
     except (Complaint, GraphError) as error:
-        print(f"minigraph: {error}", file=sys.stderr)
+        note(f"minigraph: {error}")
         return 1
     except KeyboardInterrupt:
-        print("minigraph: interrupted", file=sys.stderr)
+        note("minigraph: interrupted")
         return 130
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -85,9 +88,12 @@ def _parser() -> argparse.ArgumentParser:
                                   description="Runs both and prints the figures; each is computed from the traces.")
     _job_options(compare, _compare)
 
+    cli_runs.add_commands(commands, _picture_options, _save, _graph_of)
+
     draw = commands.add_parser("draw", help="a graph as words, DOT, Mermaid or a picture",
                                description="Draws a graph from the same data that runs.")
     draw.add_argument("workflow", metavar="WORKFLOW", help=f"{', '.join(WORKFLOWS)}, or module:name for one of yours")
+    draw.add_argument("--trace", metavar="FILE.jsonl", help="a saved run of it: draw what ran, how often, what failed")
     draw.add_argument("--format", choices=["text", "dot", "mermaid", "json"], default="text",
                       help="what to print (default: text)")
     _picture_options(draw)
@@ -180,15 +186,15 @@ def _gather(options: argparse.Namespace) -> None:
     state, graph = _run(gather.run, options, schedule=options.schedule)
     loop = None if options.alone else _run(_workflow_run("brief"), options)[1]
     if options.json:
-        _print_json({"digest": state.get("digest"), "status": state.status, "errors": state.errors,
-                     "visits": _rows(graph.visits()), "seconds": graph.seconds,
-                     "comparison": _figures(graph, loop).to_dict() if loop else None})
+        say_json({"digest": state.get("digest"), "status": state.status, "errors": state.errors,
+                  "visits": _rows(graph.visits()), "seconds": graph.seconds,
+                  "comparison": _figures(graph, loop).to_dict() if loop else None})
     else:
         print(_titled("The graph: its shape says what is read", _graph_of("gather").to_text(), str(graph)))
         if loop:
             print(_titled("The loop: the model says what is read", str(loop)))
             print(_titled("Side by side", _in_words(options, _figures(graph, loop))))
-        _say_where(state.get("digest"), "there is nothing to say today, so no digest was written")
+        say_where(state.get("digest"), "there is nothing to say today, so no digest was written")
     _save(options, [graph, loop] if loop else [graph])
     _exit_if_failed(state, options)
 
@@ -196,12 +202,12 @@ def _gather(options: argparse.Namespace) -> None:
 def _brief(options: argparse.Namespace) -> None:
     state, loop = _run(_workflow_run("brief"), options)
     if options.json:
-        _print_json({"digest": state["digest"], "read": state["read"], "not_read": state["not_read"],
-                     "calls": _rows(loop.calls()), "seconds": loop.seconds})
+        say_json({"digest": state["digest"], "read": state["read"], "not_read": state["not_read"],
+                  "calls": _rows(loop.calls()), "seconds": loop.seconds})
     else:
         print(_titled("The loop: the model says what is read", str(loop)))
-        print(f"it read {_listed(state['read'])}, and not {_listed(state['not_read'])}")
-        _say_where(state["digest"], "")
+        print(f"it read {listed(state['read'])}, and not {listed(state['not_read'])}")
+        say_where(state["digest"], "")
     _save(options, [loop])
 
 
@@ -210,7 +216,7 @@ def _compare(options: argparse.Namespace) -> None:
     graph, loop = _run(gather.run, options)[1], _run(_workflow_run("brief"), options)[1]
     figures = _figures(graph, loop)
     if options.json:
-        _print_json(figures.to_dict())
+        say_json(figures.to_dict())
     else:
         print(_in_words(options, figures))
     _save(options, [graph, loop])
@@ -219,34 +225,39 @@ def _compare(options: argparse.Namespace) -> None:
 def _draw(options: argparse.Namespace) -> None:
     from . import draw
     graph = _graph_of(options.workflow)
-    shown = graph.describe()
+    run = _saved_trace(options.trace) if options.trace else None
     if options.format == "json":
-        _print_json(shown)
+        say_json(graph.describe())
     elif not (options.png or options.svg) or options.format != "text":
-        print({"text": draw.to_text, "dot": draw.to_dot, "mermaid": draw.to_mermaid}[options.format](shown))
+        say({"text": draw.to_text, "dot": draw.to_dot, "mermaid": draw.to_mermaid}[options.format](graph, run))
     for path in filter(None, [options.png, options.svg]):
-        _write_picture(path, lambda path: draw.draw(graph).save(path))
+        _write_picture(path, lambda path: draw.draw(graph, run).save(path))
 
 
 def _trace(options: argparse.Namespace) -> None:
+    trace = _saved_trace(options.file)
+    if options.json:
+        say_json({"name": trace.name, "status": trace.status, "seconds": trace.seconds,
+                  "visits": _rows(trace.visits()), "calls": _rows(trace.calls())})
+    elif not (options.png or options.svg):
+        say(str(trace))
+    options.trace = None
+    _save(options, [trace])
+
+
+def _saved_trace(path: str) -> Trace:
     try:
-        trace = Trace.from_jsonl(options.file)
-        text = str(trace)
+        trace = Trace.from_jsonl(path)
+        str(trace)  # a file of other events is found out when it is read
     except (OSError, UnicodeDecodeError) as error:
-        raise Complaint(f"{options.file}: {_reason(error)}") from None
+        raise Complaint(f"{path}: {reason(error)}") from None
     except ValueError as error:
         raise Complaint(str(error)) from None
     except (KeyError, TypeError, AttributeError) as error:
-        raise Complaint(f"{options.file} is no trace of minigraph's: an event in it lacks {error}") from None
+        raise Complaint(f"{path} is no trace of minigraph's: an event in it lacks {error}") from None
     if not len(trace):
-        raise Complaint(f"{options.file} holds no event")
-    if options.json:
-        _print_json({"name": trace.name, "status": trace.status, "seconds": trace.seconds,
-                     "visits": _rows(trace.visits()), "calls": _rows(trace.calls())})
-    elif not (options.png or options.svg):
-        print(text)
-    options.trace = None
-    _save(options, [trace])
+        raise Complaint(f"{path} holds no event")
+    return trace
 
 
 def _notebooks(options: argparse.Namespace) -> int:
@@ -254,10 +265,10 @@ def _notebooks(options: argparse.Namespace) -> int:
     copied = _done(kit.copy_course, options.folder, solutions=options.solutions, force=options.force,
                    install=options.install)
     if copied.written:
-        print(f"copied to {copied.folder}: {_listed(copied.written)}")
+        print(f"copied to {copied.folder}: {listed(copied.written)}")
     if copied.kept:
         print(f"kept as {'it is' if len(copied.kept) == 1 else 'they are'}, because of what you may have written "
-              f"there: {_listed(copied.kept)} (--force replaces)")
+              f"there: {listed(copied.kept)} (--force replaces)")
     if not copied.written and not copied.kept:
         print(f"{copied.folder} holds the course already")
     return int(_done(kit.open_lab, copied.folder)) if options.lab else 0
@@ -267,7 +278,7 @@ def _new(options: argparse.Namespace) -> None:
     from . import kit
     project = _done(kit.new_project, options.folder)
     python = kit.python_command(elsewhere=True)
-    print(f"wrote {project.folder}: {_listed(project.files)}\n\n"
+    print(f"wrote {project.folder}: {listed(project.files)}\n\n"
           f"  cd {kit.quoted(project.folder)}\n"
           f"  {python} test_flow.py\n"
           f"  {python} -m minigraph draw {project.package}.flow:graph\n"
@@ -280,7 +291,7 @@ def _doctor(options: argparse.Namespace) -> int:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a path may hold letters that this terminal has not
     if options.json:
-        _print_json(report.to_dict())
+        say_json(report.to_dict())
     else:
         print(report)
     return 0 if report.works else 1
@@ -301,7 +312,7 @@ def _done(make: Callable[..., Any], *args: Any, **more: Any) -> Any:
     try:
         return make(*args, **more)
     except (ValueError, OSError) as error:
-        raise Complaint(_reason(error)) from None
+        raise Complaint(reason(error)) from None
 
 
 def _say_written(written: Any) -> None:
@@ -312,14 +323,11 @@ def _say_written(written: Any) -> None:
 
 # ---- helpers
 
-WORKFLOWS = ("gather",)
-
 
 def _graph_of(name: str) -> Graph:
     """The graph of a workflow, wired to nothing, or the one at module:name."""
-    if name == "gather":
-        from .workflows import gather
-        return gather.shape()
+    if name in WORKFLOWS:
+        return shape_of(name)
     module, colon, attribute = name.partition(":")
     if not colon:
         raise Complaint(f"no workflow {name!r}: there is {', '.join(WORKFLOWS)}, or name one of yours as module:name")
@@ -347,7 +355,7 @@ def _run(run: Callable[..., Any], options: argparse.Namespace, **more: Any) -> A
         return run(options.date, options.calendar, options.github, options.memory, options.web, options.outbox,
                    query=options.query, measured=not options.unmeasured, speed=options.speed, trace=trace, **more)
     except (ValueError, OSError) as error:
-        raise Complaint(_reason(error)) from None
+        raise Complaint(reason(error)) from None
 
 
 class _Told(Trace):
@@ -388,8 +396,8 @@ def _save(options: argparse.Namespace, traces: list[Trace]) -> None:
         try:
             traces[0].to_jsonl(options.trace)
         except OSError as error:
-            raise Complaint(f"{options.trace}: {_reason(error)}") from None
-        _say_where(options.trace, "")
+            raise Complaint(f"{options.trace}: {reason(error)}") from None
+        say_where(options.trace, "")
     paths = list(filter(None, [options.png, options.svg]))
     if not paths:
         return
@@ -412,8 +420,8 @@ def _write_picture(path: str, save: Callable[[str], Any]) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         save(path)
     except (OSError, ValueError, RuntimeError, ImportError) as error:
-        raise Complaint(f"no picture {path}: {_reason(error)}") from None
-    _say_where(path, "")
+        raise Complaint(f"no picture {path}: {reason(error)}") from None
+    say_where(path, "")
 
 
 def _exit_if_failed(state: Any, options: argparse.Namespace) -> None:
@@ -421,28 +429,9 @@ def _exit_if_failed(state: Any, options: argparse.Namespace) -> None:
         raise Complaint("no digest: " + "; ".join(f"{node}: {text}" for node, text in state.errors.items()))
 
 
-def _say_where(path: str | None, otherwise: str) -> None:
-    """On standard error, so that what is piped is only the result."""
-    print(f"wrote {path}" if path else otherwise, file=sys.stderr)
-
-
 def _titled(title: str, *parts: str) -> str:
     return "\n\n".join([f"{title}\n{'-' * len(title)}", *parts]) + "\n"
 
 
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part) if names else "nothing"
-
-
 def _rows(found: Sequence[Any]) -> list[dict[str, Any]]:
     return [vars(row) for row in found]
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error)

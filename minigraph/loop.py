@@ -5,33 +5,30 @@
         return a + b
 
     result = run_loop(model, [add], "What is 2 + 3?")
-    result.text, result.stop_reason, result.iterations      # ('5', 'end', 2)
+    result.text, result.stopped_by, result.iterations       # ('5', 'end', 2)
 
 A loop discovers what to do next; a graph knows it. `agent_node` makes a whole loop one step of a graph.
 """
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import json
 import logging
-import re
-import reprlib
-import types
-import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from . import clock
 from .engine import Node, described, emit
-from .models.base import Message, Model, Reply, Template, ToolCall, ToolSpec, checked, name_of, render, well_formed
+from .models.base import Message, Model, Reply, Template, ToolCall, checked, name_of, render, well_formed
+from .tools import Tool, ToolRegistry, together
 
 __all__ = ["LoopResult", "Tool", "ToolRegistry", "agent_node", "run_loop"]
 
 Send = Callable[[str, "dict[str, Any]"], None]  # emit, or what stands in for it: (kind, event)
+Tools = ToolRegistry | Iterable[Tool | Callable[..., Any]]
 log = logging.getLogger("minigraph")
 
 
@@ -40,66 +37,111 @@ log = logging.getLogger("minigraph")
 
 @dataclass
 class LoopResult:
-    """How a loop ended: its last words, the whole conversation, why it stopped, and what was done on the way.
+    """How a loop ended: the last reply, the whole conversation, what was done on the way, and why it stopped.
 
-    stop_reason: "end" (the model wanted nothing more), "max_iterations" (the cap was met while it wanted tools) or
-    "max_tokens" (its last reply was cut off). iterations counts model calls; tool_calls are the calls that were run.
+    stopped_by: "end" (the model wanted nothing more), "max_iterations" (the cap was met while it wanted tools),
+    "max_tokens" (its last reply was cut off), "refusal" (it would not answer) or "cancelled". iterations counts model
+    calls, `calls` are the tool calls that were run, `undone` those that were not, and usage is that of all replies.
     """
 
-    text: str
-    messages: list[Message]
-    stop_reason: str
+    reply: Reply
     iterations: int
-    tool_calls: list[ToolCall] = field(default_factory=list)
+    calls: list[ToolCall]
+    messages: list[Message]
+    usage: dict[str, int]
+    stopped_by: str
+    undone: list[ToolCall] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The last words; after them, if the loop was stopped, why, and what was left undone."""
+        undone = ", ".join(str(call.name) for call in self.undone)
+        note = f"[stopped: {self.why}" + (f"; not run: {undone}]" if undone else "]")
+        return "\n\n".join(filter(None, [self.reply.text, note if self.why else ""]))
+
+    @property
+    def why(self) -> str:
+        """Why the loop was stopped, in words; "" if it came to its end."""
+        words = {"max_iterations": f"max_iterations={self.iterations} reached", "max_tokens": "the reply was cut off",
+                 "refusal": "the model refused", "cancelled": "it was cancelled"}
+        return words.get(self.stopped_by, "")
+
+    @property
+    def stop_reason(self) -> str:
+        """The same as stopped_by."""
+        return self.stopped_by
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        """The same as calls."""
+        return self.calls
 
     def __repr__(self) -> str:
         text = self.text if len(self.text) <= 60 else self.text[:57] + "..."
-        called = ", ".join(call.name for call in self.tool_calls)
-        return (f"LoopResult({text!r}, stop_reason={self.stop_reason!r}, iterations={self.iterations}, "
-                f"tool_calls=[{called}])")
+        called = ", ".join(str(call.name) for call in self.calls)
+        return f"LoopResult({text!r}, stopped_by={self.stopped_by!r}, iterations={self.iterations}, calls=[{called}])"
 
 
-def run_loop(model: Model, tools: ToolRegistry | Iterable[Tool | Callable[..., Any]],
-             messages: str | Sequence[Message], max_iterations: int = 10, *, observer: Send | None = None,
-             system: str = "", name: str = "loop") -> LoopResult:
-    """What came of it: the model is called, and the tools it picks are run in order, until it picks none.
+def run_loop(model: Model, tools: Tools, messages: str | Sequence[Message], max_iterations: int = 10, *,
+             observer: Send | None = None, system: str = "", name: str = "loop", max_workers: int = 16,
+             cancelled: Callable[[], bool] | None = None) -> LoopResult:
+    """What came of it: the model is called, and the tools it picks are run, until it picks none.
 
     `messages` is the user's text, or a conversation, which is not changed. max_iterations caps the model calls: if the
     last of them still wants tools, these are not run, for nobody would read what they return, and the text says
     what was left undone. A tool that fails is told to the model; a model that fails is a ModelError.
 
+    The tools of one reply run together, at most `max_workers` at once, and their results go back in the order of the
+    calls; with max_workers=1 they run one after another. A call that was made before, with the same arguments, is
+    made again, and the model is told. cancelled(), if given, is asked before every call, of the model or of a tool:
+    once it says True no other is made. What is under way is waited for.
+
     Every call is an event, `llm` or `tool`, sent when it ends: to the run's observer in a node of a graph, or else to
     `observer`, with `t` in seconds from the start of the loop, between `loop_start` and `loop_end`.
     """
     registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(tools)
-    talk, called = _opening(messages, system), list[ToolCall]()
-    _check_cap(max_iterations)
+    cancelled = cancelled or _never
+    _check_call(max_iterations, max_workers, cancelled)
+    result = LoopResult(Reply(""), 0, [], _opening(messages, system), {}, "")
+    turns = Turns(registry, max_workers, cancelled)
     with _telling(observer, name) as (send, end):
-        for iteration in range(1, max_iterations + 1):
-            end["iterations"] = iteration
-            reply = _ask(model, talk, registry, send)
-            talk.append(Message("assistant", reply.text, reply.tool_calls))
-            if reply.stop_reason == "max_tokens" or not reply.tool_calls or iteration == max_iterations:
-                break
-            for call in reply.tool_calls:
-                talk.append(_use(registry, call, send))
-                called.append(call)
-        stop_reason = "max_iterations" if reply.stop_reason == "tool_use" else reply.stop_reason
-        end["status"] = "done" if stop_reason == "end" else stop_reason
-    note = ""
-    if stop_reason != "end":
-        why = f"max_iterations={max_iterations} reached" if stop_reason == "max_iterations" else "the reply was cut off"
-        undone = ", ".join(call.name for call in reply.tool_calls)
-        note = f"[stopped: {why}" + (f"; not run: {undone}]" if undone else "]")
-        # Every call gets an answer, so that the conversation can be taken up again.
-        talk += [Message("tool", f"error: not run: {why}", tool_call_id=call.id) for call in reply.tool_calls]
-    text = "\n\n".join(part for part in (reply.text, note) if part)
-    return LoopResult(text, talk, stop_reason, iteration, called)
+        while not result.stopped_by and not cancelled():
+            result.iterations = end["iterations"] = result.iterations + 1
+            _ask(model, registry, result, send)
+            result.stopped_by = _over(result.reply, result.iterations == max_iterations)
+            if result.stopped_by:
+                _leave_undone(result)
+            else:
+                turns.take(result, send)
+        result.stopped_by = result.stopped_by or "cancelled"
+        end["status"] = "done" if result.stopped_by == "end" else result.stopped_by
+    return result
 
 
-def _check_cap(cap: Any) -> None:
-    if not isinstance(cap, int) or isinstance(cap, bool) or cap < 1:
-        raise ValueError(f"max_iterations={cap!r} must be a whole number from 1: it caps the model calls")
+def _over(reply: Reply, last: bool) -> str:
+    """Why the loop ends with this reply; "" if it goes on."""
+    if reply.stop_reason in ("max_tokens", "refusal"):  # what it asks for may be half a call
+        return reply.stop_reason
+    if not reply.tool_calls:
+        return "end"
+    return "max_iterations" if last else ""
+
+
+def _ask(model: Model, registry: ToolRegistry, result: LoopResult, send: Send) -> None:
+    """One call of the model: its reply is added to the conversation, and its tokens to the usage."""
+    with _reported(send, "llm", name=name_of(model), stop_reason=None, usage={}) as event:
+        result.reply = reply = checked(model(list(result.messages), registry.specs() or None), model)
+        event.update(stop_reason=reply.stop_reason, usage=reply.usage)
+    result.messages.append(Message("assistant", reply.text, reply.tool_calls))
+    for kind, tokens in reply.usage.items():
+        result.usage[kind] = result.usage.get(kind, 0) + tokens
+
+
+def _leave_undone(result: LoopResult) -> None:
+    """Every call gets an answer, so that the conversation can be taken up again."""
+    result.undone = list(result.reply.tool_calls)
+    result.messages += [Message("tool", f"error: not run: {result.why}", tool_call_id=call.id)
+                        for call in result.undone]
 
 
 def _opening(messages: str | Sequence[Message], system: str) -> list[Message]:
@@ -110,18 +152,104 @@ def _opening(messages: str | Sequence[Message], system: str) -> list[Message]:
     return [Message("system", system), *talk] if system else talk
 
 
-def _ask(model: Model, talk: list[Message], registry: ToolRegistry, send: Send) -> Reply:
-    with _reported(send, "llm", name=name_of(model), stop_reason=None, usage={}) as event:
-        reply = checked(model(list(talk), registry.specs() or None), model)
-        event.update(stop_reason=reply.stop_reason, usage=reply.usage)
-        return reply
+def _check_call(cap: Any, workers: Any, cancelled: Any) -> None:
+    for name, value, why in (("max_iterations", cap, "it caps the model calls"),
+                             ("max_workers", workers, "so many tools run at once")):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name}={value!r} must be a whole number from 1: {why}")
+    if not callable(cancelled):
+        raise TypeError(f"cancelled={cancelled!r} must be a function that says whether to stop, as event.is_set does")
 
 
-def _use(registry: ToolRegistry, call: ToolCall, send: Send) -> Message:
-    with _reported(send, "tool", name=call.name, arguments=call.arguments) as event:
-        text = registry.execute(call)
-        event["error"] = text.removeprefix("error: ") if text.startswith("error: ") else None
-        return Message("tool", text, tool_call_id=call.id)
+def _never() -> bool:
+    return False
+
+
+# ---- the tools of one reply
+
+
+@dataclass
+class Use:
+    """One call of a tool, and what came of it."""
+
+    call: ToolCall
+    times: int  # how often it has been called in this way, this time included
+    text: str | None = None  # what the tool says; None as long as it was not run
+    ms: float = 0.0
+    grave: BaseException | None = None  # what is no failure of a tool: an interrupt, say
+
+
+class Turns:
+    """Runs the tools that replies ask for, and remembers what was asked for and what came of it."""
+
+    def __init__(self, registry: ToolRegistry, max_workers: int, cancelled: Callable[[], bool]) -> None:
+        self.registry, self.max_workers, self.cancelled = registry, max_workers, cancelled
+        self.times: dict[str, int] = {}  # a call and its arguments -> how often
+        self.latest: dict[str, str] = {}  # -> what it said the last time
+
+    def take(self, result: LoopResult, send: Send) -> None:
+        """Runs the tools of the last reply together, and adds what they say to the conversation, in its order."""
+        uses = [self.planned(call) for call in result.reply.tool_calls]
+        together([partial(self.use, use) for use in uses], self.max_workers, lambda use: _told(use, send))
+        for use in uses:
+            if use.text is None:
+                result.stopped_by = "cancelled"
+                result.undone.append(use.call)
+            else:
+                result.calls.append(use.call)
+        result.messages += [Message("tool", self.answer(use, result), tool_call_id=use.call.id) for use in uses]
+
+    def planned(self, call: ToolCall) -> Use:
+        key = _key(call)
+        self.times[key] = self.times.get(key, 0) + 1
+        return Use(call, self.times[key])
+
+    def use(self, use: Use) -> Use:
+        """Makes the call, in whatever thread this is."""
+        started = clock.now()
+        try:
+            if not self.cancelled():
+                use.text = self.registry.execute(use.call)
+        except BaseException as error:  # it may be another thread that has to hear of it
+            use.grave = error
+        use.ms = 1000 * (clock.now() - started)
+        return use
+
+    def answer(self, use: Use, result: LoopResult) -> str:
+        """What the model reads: what the tool said, and whether it had asked for that before."""
+        if use.text is None:
+            return f"error: not run: {result.why}"
+        key = _key(use.call)
+        before, self.latest[key] = self.latest.get(key), use.text
+        if before is None:
+            return use.text
+        news = "nothing new came of it" if before == use.text else "the result has changed"
+        return f"{use.text}\n\n[call {use.times} of {use.call.name!r} with the same arguments: {news}]"
+
+
+def _key(call: ToolCall) -> str:
+    """The same for two calls that ask for the same."""
+    try:
+        return json.dumps([call.name, call.arguments], sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return repr([call.name, call.arguments])
+
+
+def _told(use: Use, send: Send) -> None:
+    """Sends the event of a call that was made; what was no failure of a tool is raised."""
+    if use.grave is not None:
+        error: str | None = described(use.grave)
+    elif use.text is None:
+        return
+    else:
+        error = use.text.removeprefix("error: ") if use.text.startswith("error: ") else None
+    again = {"times": use.times} if use.times > 1 else {}
+    send("tool", {"name": use.call.name, "arguments": use.call.arguments, "error": error, **again, "ms": use.ms})
+    if use.grave is not None:
+        raise use.grave
+
+
+# ---- what is told of it
 
 
 @contextmanager
@@ -164,21 +292,23 @@ def _telling(observer: Send | None, name: str) -> Iterator[tuple[Send, dict[str,
 # ---- a loop as one node
 
 
-def agent_node(name: str, model: Model, tools: ToolRegistry | Iterable[Tool | Callable[..., Any]], out_key: str,
-               system: Template = "", max_iterations: int = 10, prompt: Template | None = None, *,
+def agent_node(name: str, model: Model, tools: Tools, out_key: str, system: Template = "", max_iterations: int = 10,
+               prompt: Template | None = None, *, max_workers: int = 16, cancelled: Callable[[], bool] | None = None,
                max_visits: int | None = None, on_error: str | None = None) -> Node:
     """A node that runs a whole loop, with a registry and a conversation of its own, and writes its text to `out_key`.
 
     `prompt`, what the user says, and `system` are templates with `{key}`, or functions of the blackboard; without a
-    prompt the model is told all that is on the blackboard. Every visit begins a new conversation.
+    prompt the model is told all that is on the blackboard. Every visit begins a new conversation. max_workers and
+    cancelled are those of run_loop.
 
     A loop that meets its cap is no failure: what it found out is kept, and the text ends in "[stopped: ...]", for
     people and models to read. Where half an answer is worse than none, let a router look for that.
     """
     own = tuple(tools.tools.values() if isinstance(tools, ToolRegistry) else tools)
     ToolRegistry(own)  # what is wrong with the tools is reported here, not in the middle of a run
-    _check_cap(max_iterations)
-    agent = RunAgent(model, own, out_key, well_formed(system), max_iterations, well_formed(prompt or all_of_it))
+    _check_call(max_iterations, max_workers, cancelled or _never)
+    agent = RunAgent(model, own, out_key, well_formed(system), max_iterations, well_formed(prompt or all_of_it),
+                     max_workers, cancelled)
     return Node(name, agent, "agent", max_visits, on_error)
 
 
@@ -192,200 +322,19 @@ class RunAgent:
     system: Template
     max_iterations: int
     prompt: Template
+    max_workers: int = 16
+    cancelled: Callable[[], bool] | None = None
 
     def __repr__(self) -> str:
         return f"<loop of {name_of(self.model)} with {ToolRegistry(self.tools)!r} -> {self.out_key}>"
 
     def __call__(self, state: Mapping[str, Any]) -> dict[str, Any]:
         system, prompt = render(self.system, state), render(self.prompt, state)
-        return {self.out_key: run_loop(self.model, self.tools, prompt, self.max_iterations, system=system).text}
+        result = run_loop(self.model, self.tools, prompt, self.max_iterations, system=system,
+                          max_workers=self.max_workers, cancelled=self.cancelled)
+        return {self.out_key: result.text}
 
 
 def all_of_it(state: Mapping[str, Any]) -> str:
     """The blackboard as text, a line for each key."""
     return "\n".join(f"{key}: {state[key]}" for key in state if key != "errors")
-
-
-# ---- tools
-
-
-@dataclass
-class Tool:
-    """A function that a model may call by `name`, with arguments that fit `parameters`, a JSON schema of type object.
-
-    Without `parameters` the schema is read from the function's signature, without a description its docstring is
-    used. In a list of tools a plain function stands for `Tool(its name, it)`.
-    """
-
-    name: str
-    fn: Callable[..., Any]
-    description: str = ""
-    parameters: dict[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        if not callable(self.fn):
-            raise TypeError(f"tool {self.name!r}: a tool is a function, not {self.fn!r}")
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", self.name):
-            raise ValueError(f"tool name {self.name!r}: models take 1 to 64 letters, digits, _ and -; "
-                             "give the function one, as in Tool('search', fn)")
-        if not self.description:
-            self.description = inspect.getdoc(inspect.unwrap(self.fn)) or ""
-        if self.parameters is None:
-            self.parameters = schema_of(self.fn)
-
-    def __repr__(self) -> str:
-        return f"<Tool {self.name}: {self._takes()}>"
-
-    def spec(self) -> ToolSpec:
-        """What a model is told about this tool."""
-        return ToolSpec(self.name, self.description, self.parameters or {})
-
-    def misfit(self, arguments: Any) -> str:
-        """What is wrong with the arguments, naming each; "" if they fit `parameters`."""
-        if not isinstance(arguments, Mapping):
-            return f"the arguments must be an object, not {reprlib.repr(arguments)}"
-        schema = self.parameters or {}
-        known = schema.get("properties", {})
-        wrong = [f"missing {name!r}" for name in schema.get("required", ()) if name not in arguments]
-        for name, value in arguments.items():
-            if name in known and not _fits(value, known[name]):
-                wrong.append(f"{name!r} must be {_in_words(known[name])}, not {reprlib.repr(value)}")
-            elif name not in known and schema.get("additionalProperties") is False:
-                wrong.append(f"unexpected {name!r}")
-        return f"{'; '.join(wrong)}; it takes {self._takes()}" if wrong else ""
-
-    def _takes(self) -> str:
-        known = (self.parameters or {}).get("properties", {})
-        return ", ".join(f"{name} ({_in_words(schema)})" for name, schema in known.items()) or "no arguments"
-
-
-class ToolRegistry:
-    """The tools of one loop, by name; whatever goes wrong with them becomes text that a model can read."""
-
-    def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = ()) -> None:
-        self.tools: dict[str, Tool] = {}
-        for tool in tools:
-            tool = tool if isinstance(tool, Tool) else Tool(name_of(tool), tool)
-            if tool.name in self.tools:
-                raise ValueError(f"there are two tools named {tool.name!r}, and a model calls them by name")
-            self.tools[tool.name] = tool
-
-    def __repr__(self) -> str:
-        return f"ToolRegistry({', '.join(self.tools) or 'no tools'})"
-
-    def specs(self) -> list[ToolSpec]:
-        """What a model is told about the tools."""
-        return [tool.spec() for tool in self.tools.values()]
-
-    def execute(self, call: ToolCall) -> str:
-        """What the tool returned (text as it is, the rest as JSON), or "error: " and what went wrong. Never raises."""
-        try:
-            tool = self.tools.get(call.name)
-            if tool is None:
-                return f"error: {self._no_such(call.name)}"
-            if wrong := tool.misfit(call.arguments):
-                return f"error: {call.name}: {wrong}"
-            result = tool.fn(**call.arguments)
-            if inspect.iscoroutine(result):
-                result.close()
-                return f"error: {call.name} is async, and a tool is a plain function: call asyncio.run(...) inside one"
-            return result if isinstance(result, str) else _as_json(result)
-        except Exception as error:
-            return f"error: {call.name} raised {_said(error)}"
-
-    def _no_such(self, name: str) -> str:
-        close = difflib.get_close_matches(str(name), self.tools, n=1)
-        there = ", ".join(self.tools) or "none"
-        return f"no tool {name!r}{f'; did you mean {close[0]!r}?' if close else ''} (there are: {there})"
-
-
-def _as_json(result: Any) -> str:
-    try:
-        return json.dumps(result, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        return str(result)
-
-
-def _said(error: Exception) -> str:
-    try:
-        return described(error)
-    except Exception:  # an exception whose own __str__ raises
-        return type(error).__name__
-
-
-# ---- schemas: as much of JSON Schema as a function signature can say
-
-_KINDS = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object",
-          type(None): "null"}
-_TYPES: dict[str, Any] = {"string": str, "integer": int, "number": (int, float), "boolean": bool,
-                          "array": (list, tuple), "object": Mapping, "null": type(None)}
-
-
-def schema_of(fn: Callable[..., Any]) -> dict[str, Any]:
-    """The JSON schema of a function's arguments; TypeError for a parameter that cannot be given by name."""
-    try:
-        signature = inspect.signature(fn, eval_str=True)
-    except NameError:  # an annotation that names what is not there: any value will do
-        signature = inspect.signature(fn)
-    except ValueError as error:
-        raise ValueError(f"{error}; say what it takes: Tool(name, fn, parameters={{...}})") from None
-    properties, required, open_ended = {}, [], False
-    for name, parameter in signature.parameters.items():
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
-            raise TypeError(f"tool {name_of(fn)!r}: models give arguments by name, and {str(parameter)!r} takes none")
-        if parameter.kind is parameter.VAR_KEYWORD:
-            open_ended = True
-            continue
-        properties[name] = schema = _schema(parameter.annotation)
-        if parameter.default is parameter.empty:
-            required.append(name)
-        elif parameter.default is None and isinstance(schema.get("type"), str):
-            schema.update(type=[schema["type"], "null"])  # `limit: int = None` means that None will do
-        elif isinstance(parameter.default, (str, int, float, bool, list, dict)):
-            schema.update(default=parameter.default)
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": open_ended}
-
-
-def _schema(annotation: Any) -> dict[str, Any]:
-    """The schema of one annotation; {}, which anything fits, for what JSON has no word for."""
-    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin in (typing.Union, types.UnionType):
-        options = [_schema(part) for part in parts]
-        if {} in options:
-            return {}
-        if all(option.keys() == {"type"} for option in options):
-            return {"type": [option["type"] for option in options]}
-        return {"anyOf": options}
-    if origin is typing.Literal:
-        return {"enum": list(parts)}
-    if origin is list and parts:
-        return {"type": "array", "items": _schema(parts[0])}
-    kind = origin or annotation
-    return {"type": _KINDS[kind]} if isinstance(kind, type) and kind in _KINDS else {}
-
-
-def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
-    if "enum" in schema:
-        return value in schema["enum"]
-    if "anyOf" in schema:
-        return any(_fits(value, option) for option in schema["anyOf"])
-    kinds = schema.get("type", [])
-    if kinds and not any(_is(value, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds)):
-        return False
-    return not isinstance(value, list) or all(_fits(item, schema.get("items", {})) for item in value)
-
-
-def _is(value: Any, kind: str) -> bool:
-    # To Python True is an int; to JSON it is not.
-    return isinstance(value, _TYPES.get(kind, object)) and (kind == "boolean" or not isinstance(value, bool))
-
-
-def _in_words(schema: Mapping[str, Any]) -> str:
-    if "enum" in schema:
-        return "one of " + ", ".join(map(repr, schema["enum"]))
-    if "anyOf" in schema:
-        return " or ".join(map(_in_words, schema["anyOf"]))
-    kinds = schema.get("type", "anything")
-    if kinds == "array" and schema.get("items"):
-        return f"array of {_in_words(schema['items'])}"
-    return kinds if isinstance(kinds, str) else " or ".join(kinds)

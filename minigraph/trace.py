@@ -15,23 +15,31 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
+from pathlib import Path
 from typing import Any
+
+from .moments import in_order
 
 
 @dataclass
 class Visit:
     """One run of one node. Seconds since the start of the run; `wait` is the time it stood at the barrier."""
 
-    node: str
+    node: str  # "outer/inner" for what a graph inside a node ran, "map/3" for an item of a map
     visit: int
-    wave: int | None  # from 1; None where there are no waves
+    wave: int | None  # from 1, of the graph the node is in; None where there are no waves
     start: float
     end: float
     wait: float = 0.0
     keys: list[str] = field(default_factory=list)
     error: str | None = None
     retries: int = 0
+    within: str | None = None  # the node that it ran in; None for a node of the graph itself
+    pace: bool = False  # was it the slowest of its wave?
+    labels: list[str] = field(default_factory=list)  # what its router said
+    lost: str | None = None  # or the error of that router
+    question: str | None = None  # what it waits for a person to answer
+    ended: bool = True  # False: it was cut off, or it waits, or the run goes on
 
     @property
     def seconds(self) -> float:
@@ -55,14 +63,22 @@ class Call:
 
 
 class Trace:
-    """The events of one run: dicts with `kind`, `t` (seconds since the start) and what the event says."""
+    """The events of one run: dicts with `kind`, `t` (seconds since the start) and what the event says.
+
+    What it hears of a second run, one that was resumed say, lies after the first.
+    """
 
     def __init__(self, events: Iterable[dict[str, Any]] = ()) -> None:
         self._events: list[dict[str, Any]] = list(events)
+        self._before = 0.0  # seconds of the runs that it heard before this one, as one that is resumed may be
         self._sorted = 0  # how many events the sorted list holds
         self._in_order: list[dict[str, Any]] = []
 
     def __call__(self, kind: str, event: dict[str, Any]) -> None:
+        if kind == "graph_start" and "node" not in event and self.status:
+            self._before = self.seconds
+        if self._before:
+            event = {**event, "t": event["t"] + self._before}
         self._events.append({"kind": kind, **event})
 
     def __repr__(self) -> str:
@@ -82,76 +98,64 @@ class Trace:
         """The events in the order of their time; what happened at the same time stands in the order of the graph."""
         if self._sorted != len(self._events):
             self._sorted = len(self._events)
-            self._in_order = _in_order(self._events[: self._sorted])
+            self._in_order = in_order(self._events[: self._sorted])
         return self._in_order
 
     def of(self, *kinds: str) -> list[dict[str, Any]]:
         """The events of these kinds, in order."""
         return [event for event in self.events if event["kind"] in kinds]
 
-    def _first(self, *kinds: str) -> dict[str, Any]:
-        return next(iter(self.of(*kinds)), {})
+    def _own(self, *kinds: str) -> list[dict[str, Any]]:
+        """The events of these kinds that tell of the run itself, not of one inside a node."""
+        return [event for event in self.of(*kinds) if "node" not in event]
+
+    def _started(self) -> dict[str, Any]:
+        return next(iter(self._own("graph_start", "loop_start")), {})
 
     @property
     def name(self) -> str:
         """The name of the workflow."""
-        return str(self._first("graph_start", "loop_start").get("workflow", "trace"))
+        return str(self._started().get("workflow", "trace"))
 
     @property
     def nodes(self) -> list[str]:
         """The graph's nodes, in its order; [] for a loop."""
-        return list(self._first("graph_start").get("nodes", []))
+        return list(self._started().get("nodes", []))
 
     @property
     def schedule(self) -> str | None:
         """"waves" or "ready"; None for a loop."""
-        return self._first("graph_start").get("schedule")
+        return self._started().get("schedule")
 
     @property
     def status(self) -> str | None:
         """How it ended; None while it has not."""
-        return self._first("graph_end", "loop_end").get("status")
+        ends = self._own("graph_start", "loop_start", "graph_end", "loop_end")
+        return ends[-1].get("status") if ends else None
 
     @property
     def seconds(self) -> float:
         """From the start to the last event."""
         return max((event["t"] for event in self._events), default=0.0)
 
+    @property
+    def ending(self) -> str:
+        """How it ended and when, in words: "done after 1.887 s"."""
+        records = self._started().get("resumed")
+        return (f"{self.status or 'not ended'} after {self.seconds:.3f} s"
+                + (f", resumed from {records} record{'s' * (records != 1)}" if records else ""))
+
     def visits(self) -> list[Visit]:
         """Every run of a node, in order of its start. A visit that has not ended lasts until the last event."""
-        found: dict[tuple[str, int], Visit] = {}
-        latest: dict[str, Visit] = {}  # node -> its visit that began last
-        over = self.seconds
-        for event in self.events:
-            kind = event["kind"]
-            if kind == "node_start":
-                key = event["node"], event["visit"]
-                found[key] = latest[event["node"]] = Visit(*key, event.get("wave"), event["t"], over)
-            elif kind == "node_end" and (event["node"], event["visit"]) in found:
-                visit = found[event["node"], event["visit"]]
-                visit.end, visit.keys, visit.error = event["t"], list(event["keys"]), event["error"]
-                visit.start = min(visit.end, max(visit.start, visit.end - event["ms"] / 1000))
-            elif kind == "retry" and event["node"] in latest:
-                latest[event["node"]].retries += 1
-        waits = {(wave["wave"], node): ms / 1000 for wave in self.of("wave_end") for node, ms in wave["waits"].items()}
-        for visit in found.values():
-            visit.wait = waits.get((visit.wave, visit.node), 0.0)
-        return list(found.values())
+        return _Reading(self).visits
 
     def waves(self) -> list[list[Visit]]:
-        """The visits, wave by wave; [] for a run without waves."""
-        found: dict[int, list[Visit]] = {}
-        for visit in self.visits():
-            if visit.wave is not None:
-                found.setdefault(visit.wave, []).append(visit)
-        return [found[wave] for wave in sorted(found)]
+        """The visits of the graph's own nodes, wave by wave; [] for a run without waves."""
+        return [wave for wave in _Reading(self).waves[""] if wave]
 
     def paces(self) -> set[tuple[str, int]]:
         """The slowest visit, (node, visit), of each wave in which several nodes of the graph itself ran."""
-        nodes = set(self.nodes)
-        outer = [[visit for visit in wave if visit.node in nodes] for wave in self.waves()]
-        slowest = [max(wave, key=lambda visit: visit.end) for wave in outer if len(wave) > 1]
-        return {(visit.node, visit.visit) for visit in slowest}
+        return {(visit.node, visit.visit) for visit in self.visits() if visit.pace and visit.within is None}
 
     def calls(self) -> list[Call]:
         """Every call of a model or a tool, in order of its start."""
@@ -162,9 +166,9 @@ class Trace:
 
     def to_jsonl(self, path: str | os.PathLike[str]) -> None:
         """Writes one event a line. A value that JSON does not know is written as its text."""
-        with open(path, "w", encoding="utf-8") as file:
+        with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:  # half of an emoji is no letter
             for event in self.events:
-                file.write(json.dumps(event, ensure_ascii=False, default=str) + "\n")
+                file.write(_line(event) + "\n")
 
     @classmethod
     def from_jsonl(cls, path: str | os.PathLike[str]) -> Trace:
@@ -182,38 +186,33 @@ class Trace:
                 events.append(event)
         return cls(events)
 
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """The path of one file, written, in which the run is replayed: no server, no network, nothing else needed.
+
+        Without a path it is outbox/, and the name of the workflow. ValueError for a trace without a graph, a loop's.
+        """
+        from .playback import write
+
+        return write(self, path)
+
     def to_text(self) -> str:
         """The run as a table: a row a visit for a graph, a row a call for a loop."""
-        end = f"{self.name}: {self.status or 'not ended'} after {self.seconds:.3f} s"
         rows = self._visit_rows() if self.visits() else self._call_rows()
-        return "\n".join([*_table(rows), end])
+        return "\n".join([*_table(rows), f"{self.name}: {self.ending}"])
 
     def _visit_rows(self) -> list[list[str]]:
         rows = [["wave", "node", "start", "end", "ms", ""]]
-        visits, paces = self.visits(), self.paces()
-        asked = {name: iter(events) for name, events in self._routes().items()}
-        for visit in visits:
+        waves: dict[str | None, str | None] = {}  # node -> the wave of its latest visit: "2", and "2.1" within that
+        for visit in self.visits():
+            wave, above = str(visit.wave) if visit.wave else None, waves.get(visit.within)
+            waves[visit.node] = wave if visit.within is None else f"{above}.{wave}" if above and wave else None
             name = visit.node if visit.visit == 1 else f"{visit.node} (visit {visit.visit})"
-            notes = [f"failed: {visit.error.rstrip('.')}"] if visit.error else []
-            if not visit.error and (route := next(asked.get(visit.node, iter(())), None)):
-                lost = route.get("error")
-                notes.append(f"router failed: {lost}" if lost else f"→ {_label(route['label'])}")
-            notes += [f"{visit.retries + 1} attempts"] if visit.retries else []
-            notes += ["set the pace"] if (visit.node, visit.visit) in paces else []
-            notes += [f"waited {visit.wait:.3f} s at the barrier"] if visit.wait >= 0.0005 else []
-            rows.append([str(visit.wave or "-"), one_line(name), f"{visit.start:.3f} s", f"{visit.end:.3f} s",
-                         f"{visit.seconds * 1000:.0f}", one_line("; ".join(notes))])
+            rows.append([waves[visit.node] or "-", one_line(name), f"{visit.start:.3f} s", f"{visit.end:.3f} s",
+                         f"{visit.seconds * 1000:.0f}", one_line("; ".join(_notes(visit)))])
         for event in self.of("refused", "blocked"):
             rows.append(["-", one_line(event["node"]), f"{event['t']:.3f} s", "", "",
                          one_line(f"{event['kind']}: {event['why']}")])
         return rows
-
-    def _routes(self) -> dict[str, list[dict[str, Any]]]:
-        """Node -> what its router said, once for each visit that did not fail."""
-        found: dict[str, list[dict[str, Any]]] = {}
-        for event in self.of("route"):
-            found.setdefault(event["router"], []).append(event)
-        return found
 
     def _call_rows(self) -> list[list[str]]:
         rows = [["call", "what", "start", "end", "ms", ""]]
@@ -223,63 +222,125 @@ class Trace:
         return rows
 
 
-def _in_order(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The events by time. The engine tells its own in order; what nodes say in threads is put beside their visits."""
-    nodes = {name: place for event in events if event["kind"] == "graph_start"
-             for place, name in enumerate(event["nodes"])}
-    found = sorted(events, key=lambda event: event["t"])
-    ordered: list[dict[str, Any]] = []
-    for _, moment in groupby(found, key=lambda event: event["t"]):
-        ordered += _one_moment(list(moment), nodes)
-    return ordered
+class _Reading:
+    """The visits and the waves of a run, put together from its events.
 
-
-def _one_moment(events: list[dict[str, Any]], nodes: dict[str, int]) -> list[dict[str, Any]]:
-    """Events of one time, neighbours in the order of the graph.
-
-    What a node said stands before its end, else after its start, else before all.
+    Runs inside nodes are read in the same way; `path` is the node that a run is in, "" for the run itself.
     """
-    if len(events) == 1:
-        return events
-    said: dict[str, list[dict[str, Any]]] = {}
-    for event in events:
-        if _is_said(event, nodes):
-            said.setdefault(_speaker(event, nodes), []).append(event)
-    told: list[dict[str, Any]] = []
-    for kind, alike in groupby((event for event in events if not _is_said(event, nodes)), key=lambda e: e["kind"]):
-        in_turn = kind in ("node_start", "node_end")
-        told += sorted(alike, key=lambda event: nodes.get(event["node"], -1) if in_turn else 0)
-    ends = {event["node"] for event in told if event["kind"] == "node_end"}
-    starts = {event["node"] for event in told if event["kind"] == "node_start"}
-    elsewhere = sorted(said.keys() - ends - starts, key=lambda name: nodes.get(name, -1))
-    ordered = [event for name in elsewhere for event in said.pop(name)]
-    for event in told:
-        kind, name = event["kind"], event.get("node", "")
-        before = said.pop(name, []) if kind == "node_end" else []
-        after = said.pop(name, []) if kind == "node_start" and name not in ends else []
-        ordered += [*before, event, *after]
-    return ordered
+
+    def __init__(self, trace: Trace) -> None:
+        self.own = set(trace.nodes)
+        self.over = trace.seconds
+        self.visits: list[Visit] = []
+        self.waves: dict[str, list[list[Visit]]] = {"": []}  # path -> the visits of each wave
+        self.latest: dict[str, Visit] = {}  # node -> its visit that began last
+        self.open: dict[tuple[str, int], Visit] = {}  # visits that have not ended
+        self.waiting: dict[str, str] = {}  # gate -> its question
+        readers = {"graph_start": self._graph_start, "node_start": self._node_start, "node_end": self._node_end,
+                   "retry": self._retry, "route": self._route, "wave_end": self._wave_end, "pause": self._pause,
+                   "graph_end": self._graph_end}
+        for event in trace.events:
+            if event["kind"] in readers:
+                readers[event["kind"]](event, event.get("node", ""))
+        for visit in list(self.open.values()):
+            self._close(visit)
+        for wave in (wave for waves in self.waves.values() for wave in waves):
+            waited_for = [visit for visit in wave if visit.question is None]  # nobody waits for a gate
+            if len(waited_for) > 1 and all(visit.ended for visit in waited_for):
+                max(waited_for, key=lambda visit: visit.end).pace = True
+
+    def _graph_start(self, event: dict[str, Any], path: str) -> None:
+        self.waves.setdefault(path, []).append([])  # its first wave is none of an earlier run's
+
+    def _node_start(self, event: dict[str, Any], node: str) -> None:
+        within = None if node in self.own else self._holder(node)
+        visit = Visit(node, event["visit"], event.get("wave"), event["t"], self.over, within=within)
+        self.visits.append(visit)
+        self.latest[node] = self.open[node, visit.visit] = visit
+        if visit.wave is not None:
+            waves = self.waves.setdefault(within or "", [])
+            if not waves or waves[-1] and waves[-1][0].wave != visit.wave:
+                waves.append([])
+            waves[-1].append(visit)
+
+    def _holder(self, node: str) -> str | None:
+        """The node that holds this one: the nearest above it that has begun."""
+        above = node.rpartition("/")[0]
+        while above and above not in self.latest:
+            above = above.rpartition("/")[0]
+        return above or None
+
+    def _node_end(self, event: dict[str, Any], node: str) -> None:
+        visit = self.open.pop((node, event["visit"]), None)
+        if visit is not None:
+            visit.end, visit.keys, visit.error = event["t"], list(event["keys"]), event["error"]
+            visit.start = min(visit.end, max(visit.start, visit.end - event["ms"] / 1000))
+
+    def _retry(self, event: dict[str, Any], node: str) -> None:
+        if node in self.latest:
+            self.latest[node].retries += 1
+
+    def _route(self, event: dict[str, Any], path: str) -> None:
+        visit = self.latest.get(f"{path}/{event['router']}" if path else event["router"])
+        if visit is not None and visit.error is None:
+            visit.lost, label = event.get("error"), event["label"]
+            visit.labels = [str(one) for one in label] if isinstance(label, (list, tuple)) else [str(label)]
+
+    def _wave_end(self, event: dict[str, Any], path: str) -> None:
+        for name, ms in event["waits"].items():
+            visit = self.latest.get(f"{path}/{name}" if path else name)
+            if visit is not None and visit.wave == event["wave"]:
+                visit.wait = ms / 1000
+
+    def _pause(self, event: dict[str, Any], node: str) -> None:
+        self.waiting[node] = str(event["question"])
+
+    def _graph_end(self, event: dict[str, Any], path: str) -> None:
+        """What is still open below has been dropped, but for gates: they wait until the run itself is over."""
+        for (node, _), visit in list(self.open.items()):
+            if not path or node.startswith(f"{path}/") and not self._asks(node):
+                visit.end = event["t"]
+                self._close(visit)
+        if not path:
+            self.waiting.clear()
+
+    def _close(self, visit: Visit) -> None:
+        """The run is over, and the visit has not ended: it may wait for a person, itself or in what it holds."""
+        del self.open[visit.node, visit.visit]
+        visit.ended, visit.question = False, self._asks(visit.node)
+
+    def _asks(self, node: str) -> str | None:
+        return next((question for gate, question in self.waiting.items()
+                     if gate == node or gate.startswith(f"{node}/")), None)
 
 
-_TOLD = frozenset(["graph_start", "graph_end", "wave_start", "wave_end", "node_start", "node_end", "route", "refused",
-                   "blocked", "pause"])  # the engine's own kinds
+def _notes(visit: Visit) -> list[str]:
+    """What there is to say of a visit beside its times."""
+    found = [f"failed: {visit.error.rstrip('.')}"] if visit.error else []
+    if not visit.ended:
+        found.append("has not ended" if visit.question is None else f"waits for an answer: {visit.question}")
+    if not visit.error and (visit.lost or visit.labels):
+        found.append(f"router failed: {visit.lost}" if visit.lost else f"→ {', '.join(visit.labels)}")
+    found += [f"{visit.retries + 1} attempts"] if visit.retries else []
+    found += ["set the pace"] if visit.pace else []
+    return found + ([f"waited {visit.wait:.3f} s at the barrier"] if visit.wait >= 0.0005 else [])
 
 
-def _is_said(event: dict[str, Any], nodes: dict[str, int]) -> bool:
-    """Is this an event of a node's own (or of a graph inside a node), sent from whatever thread it ran in?"""
-    return "node" in event and (event["kind"] not in _TOLD or event["node"] not in nodes)
+def _line(event: dict[str, Any]) -> str:
+    """The event as JSON; a value that JSON does not know, or cannot take apart, as its text."""
+    try:
+        return json.dumps(event, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):  # keys that are no strings, circles
+        return json.dumps({key: _plain(value, 1) for key, value in event.items()}, ensure_ascii=False)
 
 
-def _speaker(event: dict[str, Any], nodes: dict[str, int]) -> str:
-    """The node of the outer graph that an event comes from."""
-    name = str(event["node"])
-    while name not in nodes and "/" in name:
-        name = name.rpartition("/")[0]
-    return name
-
-
-def _label(label: Any) -> str:
-    return label if isinstance(label, str) else ", ".join(map(str, label))
+def _plain(value: Any, deep: int) -> Any:
+    """The value as JSON gives it back, or its text; of a mapping each value by itself, `deep` mappings down."""
+    try:
+        return json.loads(json.dumps(value, default=str))
+    except (TypeError, ValueError, RecursionError):
+        apart = isinstance(value, dict) and deep
+        return {str(key): _plain(inner, deep - 1) for key, inner in value.items()} if apart else str(value)
 
 
 def _check_event(event: Any, where: str) -> None:

@@ -1,28 +1,33 @@
 """Pictures of graphs: what is drawn, what a run adds, what text of any kind does to it, and what a notebook shows."""
 
-import json
 import re
 import shutil
 import sys
 import sysconfig
 import xml.etree.ElementTree as ElementTree
 from html import unescape
-from pathlib import Path
+from html.parser import HTMLParser
 
+import gallery
 import pytest
 from helpers import make
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_conformance import CASES, build
 
-from minigraph import END, START, Graph, run_graph
+from minigraph import END, START, Graph, GraphState, run_graph
 from minigraph import draw as draw_module
 from minigraph.clock import sleep, virtual_time
 from minigraph.draw import PictureError, draw, quoted, sheet, shown, spelled, to_dot, to_mermaid, to_text, wrapped
+from minigraph.gates import human_node
+from minigraph.nested import graph_node, map_node
+from minigraph.palette import LETTERS, READABLE, contrast
+from minigraph.resume import resume_graph
 from minigraph.shape import KINDS
+from minigraph.sheet import ROOM
 from minigraph.trace import Trace
 
-CASES = [json.loads(line) for line in
-         (Path(__file__).parent / "conformance" / "cases.jsonl").read_text(encoding="utf-8").splitlines()]
+DONE = [case for case in CASES if "raises" not in case["expect"]]
 
 try:
     import graphviz
@@ -82,16 +87,41 @@ def run(graph, **kwargs):
         return run_graph(graph, {}, trace, **kwargs), trace
 
 
-def built(case):
-    """The graph of a conformance case, as far as it can be drawn."""
-    graph = Graph(case["id"])
-    for name, spec in case["nodes"].items():
-        graph.add_node(name, lambda state: None, max_visits=spec.get("max_visits"), on_error=spec.get("on_error"))
-    for src, dst in case["edges"]:
-        graph.add_edge(src, dst)
-    for src, router in case.get("routers", {}).items():
-        graph.add_router(src, lambda state: None, router["targets"])
-    return graph
+def report():
+    """Research, which is a graph of its own with another one and a gate in it; then a map; and back again, once."""
+    library = Graph("library").add_node("look up", takes(0.1), kind="tool").add_node("rank", gives(0.2, best="Ada"))
+    library.add_edge(START, "look up").add_edge("look up", "rank").add_edge("rank", END)
+    research = Graph("research").add_node("plan", takes(0.2), kind="llm")
+    research.add_node(graph_node("search", library, [], ["best"])).add_node("ask", fails(), on_error="note")
+    research.add_node("note", takes(0)).add_node(human_node("enough", "Is {best} enough?", "ok"))
+    research.add_edge(START, "plan").add_edge("plan", "search").add_edge("plan", "ask")
+    research.add_edge("search", "enough").add_edge("enough", END).add_edge("note", END)
+    graph = Graph("report").add_node("collect", gives(0.3, pages=[1, 2, 3]), kind="tool")
+    graph.add_node(graph_node("research", research, [], ["ok"], on_error="sorry", max_visits=3))
+    graph.add_node("check", takes(0.1)).add_node("sorry", takes(0)).add_node(map_node("each", slowly, "pages", "read"))
+    graph.add_edge(START, "collect").add_edge("collect", "research").add_edge("research", "check")
+    graph.add_router("check", lambda state: {"no": "again"}.get(state["ok"], "fine"),
+                     {"fine": "each", "again": "research"})
+    return graph.add_edge("each", END).add_edge("sorry", END)
+
+
+def gives(seconds, **writes):
+    def work(state):
+        sleep(seconds)
+        return writes
+    return work
+
+
+def slowly(page):
+    sleep(page / 10)
+    return page
+
+
+def without_records(state):
+    """The state, as it is where no journal came with it."""
+    bare = GraphState(dict(state))
+    bare.status, bare.visits = state.status, state.visits
+    return bare
 
 
 # ---- reading DOT back
@@ -99,25 +129,47 @@ def built(case):
 
 def read_dot(dot):
     """({name: attributes}, [(src, dst, attributes)]) of a DOT text, the labels as the lines a reader sees."""
-    nodes, names, edges = {}, {}, []
-    for subject, text in re.findall(r"^  (n\d+(?: -> n\d+)?) \[(.*)\];$", dot, re.M):
-        attributes = dict(re.findall(r'(\w+)="([^"]*)"', text.split(">, ")[-1]))
-        label = re.search(r"label=<(.*)>, (?:width|shape|color)=", text)
-        attributes["lines"] = [unescape(re.sub("<[^>]*>", "", line)).replace("\\\\", "\\")
-                               for line in label[1].split("<BR/>")] if label else []
-        if " -> " in subject:
-            src, dst = subject.split(" -> ")
-            edges.append((names[src], names[dst], attributes))
-        else:
-            names[subject] = attributes["lines"][0]
-            nodes[names[subject]] = attributes
-    return nodes, edges
+    top = read_boxes(dot)
+    return top["nodes"], top["edges"]
 
 
-def drawn_edges(graph):
-    """(src, dst, label, dashed, backwards) of each edge in the DOT."""
-    return sorted((src, dst, " ".join(a["lines"]), a["style"] == "dashed", a.get("constraint") == "false")
-                  for src, dst, a in read_dot(to_dot(graph))[1])
+def read_boxes(dot):
+    """{"nodes": {name: attributes}, "edges": [(src, dst, attributes)], "boxes": {name: the same of what is inside}}.
+
+    An edge that stops at the border of a box leads to the box.
+    """
+    boxes = [{"nodes": {}, "edges": [], "boxes": {}}]
+    names = {}  # id of a node or a box -> its name
+    statement = re.compile(r" *(?:(subgraph cluster_n\d+) \{|(graph|node|edge|n\d+(?: -> n\d+)?) \[(.*)\];|(\}))")
+    for line in dot.splitlines():
+        found = statement.fullmatch(line)
+        opens, subject, text, closes = found.groups() if found else (None,) * 4
+        if opens:
+            boxes.append({"nodes": {}, "edges": [], "boxes": {}, "id": opens.removeprefix("subgraph ")})
+        elif closes and len(boxes) > 1:
+            inner = boxes.pop()
+            boxes[-1]["boxes"][names[inner["id"]]] = inner
+        elif subject == "graph" and len(boxes) > 1:
+            names[boxes[-1]["id"]] = attributes_of(text)["lines"][0]
+            boxes[-2]["nodes"][names[boxes[-1]["id"]]] = attributes_of(text)
+        elif subject and " -> " in subject:
+            attributes, (src, dst) = attributes_of(text), subject.split(" -> ")
+            src, dst = attributes.get("ltail", src), attributes.get("lhead", dst)
+            boxes[-1]["edges"].append((names[src], names[dst], attributes))
+        elif subject and subject.startswith("n") and subject != "node":
+            names[subject] = attributes_of(text)["lines"][0]
+            boxes[-1]["nodes"][names[subject]] = attributes_of(text)
+    assert len(boxes) == 1
+    return boxes[0]
+
+
+def attributes_of(text):
+    """The attributes of a statement, and under "lines" those of its label."""
+    attributes = dict(re.findall(r'(\w+)="([^"]*)"', text.split(">, ")[-1]))
+    label = re.search(r"label=<(.*)>, (?:width|shape|color|style)=", text)
+    attributes["lines"] = [unescape(re.sub("<[^>]*>", "", line)).replace("\\\\", "\\")
+                           for line in label[1].split("<BR/>")] if label else []
+    return attributes
 
 
 # ---- text
@@ -171,10 +223,10 @@ content, a graph of 7 nodes; the run: done, 7.200 s
   END (reached)"""
 
 
-def test_the_text_twin_of_a_final_state_says_what_follows_from_it():
-    """A state has visits and errors; a way is called taken or not taken only where that follows."""
+def test_the_text_twin_of_a_final_state_without_records_says_what_follows_from_it():
+    """Such a state has visits and errors; a way is called taken or not taken only where that follows."""
     graph = content("fix", "good")
-    assert to_text(graph, run(graph)[0]) == """\
+    assert to_text(graph, without_records(run(graph)[0])) == """\
 content, a graph of 7 nodes; the run: done
   START -> draft
   draft (agent, ran) -> tone, length
@@ -189,21 +241,35 @@ content, a graph of 7 nodes; the run: done
   END (reached)"""
 
 
-def test_a_way_that_a_final_state_leaves_open_is_not_called_anything():
-    """The router may have named END beside draft_digest, or not: the state cannot tell, the trace can."""
+def test_a_final_state_without_its_records_leaves_open_what_it_cannot_tell():
+    """The router may have named END beside draft_digest, or not: the records tell, visits alone do not."""
     graph = gather()
     state, trace = run(graph)
-    assert "synthesize --nothing--> END\n" in to_text(graph, state)
-    assert "synthesize (llm, ran) --digest--> draft_digest (taken)\n" in to_text(graph, state)
-    assert "synthesize --nothing--> END (not taken)\n" in to_text(graph, trace)
+    assert "synthesize --nothing--> END\n" in to_text(graph, without_records(state))
+    assert "synthesize (llm, ran) --digest--> draft_digest (taken)\n" in to_text(graph, without_records(state))
+    for known in (state, trace):
+        assert "synthesize --nothing--> END (not taken)\n" in to_text(graph, known)
 
 
 def test_two_routers_that_may_both_have_sent_a_ticket_are_left_open():
     """c and d ran, and either router may have named either: no way is called taken, none not taken."""
     choose = {"one": "c", "two": "d"}
     graph = make("START>a,b", routers={"a": (lambda state: "one", choose), "b": (lambda state: "two", choose)})
-    assert "taken" not in to_text(graph, run(graph)[0])
-    assert "a (ran) --one--> c (taken)\n    a --two--> d (not taken)\n" in to_text(graph, run(graph)[1])
+    state, trace = run(graph)
+    assert "taken" not in to_text(graph, without_records(state))
+    for known in (state, trace):
+        assert "a (ran) --one--> c (taken)\n    a --two--> d (not taken)\n" in to_text(graph, known)
+
+
+@pytest.mark.parametrize("case", DONE, ids=lambda case: case["id"])
+def test_a_final_state_tells_the_same_as_a_trace(case):
+    """For every conformance case: nodes, visits, failures and ways taken; blocked, which no record says, aside."""
+    state, trace = run(build(case, seed=1), max_steps=case.get("max_steps"))
+    told, heard = sheet(build(case), state), sheet(build(case), trace)
+    assert told.edges == heard.edges
+    for one, other in zip(told.nodes, heard.nodes, strict=True):
+        assert (one.name, one.visits, one.alarm) == (other.name, other.visits, other.alarm)
+        assert one.state == other.state or (one.state, other.state) == ("skipped", "blocked")
 
 
 def test_nodes_below_a_failure_are_blocked_and_the_rest_is_skipped():
@@ -263,7 +329,9 @@ def test_a_node_that_waits_for_an_answer_shows_its_question():
               {"kind": "graph_end", "t": 0, "workflow": "test", "status": "paused", "ms": 0}]
     assert "  ask (human, waiting: Send it?) -> END" in to_text(graph, Trace(events))
     nodes, _ = read_dot(to_dot(graph, Trace(events)))
-    assert nodes["ask"]["lines"] == ["ask", "human", "! waiting: Send it?"]
+    assert nodes["ask"]["lines"] == ["ask", "human", "? waiting: Send it?"]
+    assert (nodes["ask"]["peripheries"], nodes["ask"]["penwidth"]) == ("2", "3")  # a double line, and a bold one
+    assert "peripheries" not in read_dot(to_dot(graph))[0]["ask"]
 
 
 def test_a_nested_graph_says_nothing_about_the_graph_around_it():
@@ -288,22 +356,79 @@ def test_a_node_that_is_refused_twice_goes_to_its_handler_once():
 # ---- DOT
 
 
+def as_drawn(box):
+    """What a picture says of a graph, read back from its DOT: see as_planned."""
+    shapes = {(a["shape"], a["style"]) for name, a in box["nodes"].items() if name in (START, END)}
+    assert shapes <= {("oval", "filled")}
+    caps = {name: [line for line in a["lines"][1:] if "visit" in line] for name, a in box["nodes"].items()}
+    forward, back, static, labels, handlers = set(), set(), set(), {}, {}
+    for src, dst, a in box["edges"]:
+        words = " ".join(a["lines"])
+        (back if a.get("constraint") == "false" else forward).add((src, dst))
+        if a["style"] == "solid":
+            static.add((src, dst))
+        if "on_error" in words:
+            handlers[src] = dst
+        elif a["style"] == "dashed":
+            for label in words.split(" / "):
+                labels.setdefault((src, label), set()).add(dst)
+    return {"nodes": [name for name in box["nodes"] if name not in (START, END)], "caps": {
+        name: int(words[0].split()[-2]) for name, words in caps.items() if words},
+        "forward": {(s, d) for s, d in forward if d != END}, "back": back, "static": static, "labels": labels,
+        "handlers": handlers}
+
+
+def as_planned(graph):
+    """What the engine runs by, in the same words: the plan, and the graph that it was made of."""
+    plan = graph.plan()
+    forward = {(src, dst) for src, dsts in plan.outs.items() for dst in dsts}
+    assert {(src, dst) for src, dst in forward if src != START} == {
+        (src, dst) for dst, srcs in plan.ins.items() for src in srcs}
+    return {"nodes": list(plan.nodes), "caps": {n.name: n.max_visits for n in plan.nodes.values() if n.max_visits},
+            "forward": forward, "back": plan.back,
+            "static": {(src, dst) for src, dsts in graph.edges.items() for dst in dsts},
+            "labels": {(src, label): set(dsts) for src, (_, labelled) in plan.routers.items()
+                       for label, dsts in labelled.items()},
+            "handlers": {n.name: n.on_error for n in plan.nodes.values() if n.on_error}}
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
-def test_the_picture_has_the_edges_that_run(case):
-    """Same-picture proof: the DOT, read back, is what describe() says, for every conformance case."""
-    graph = built(case)
-    expected = {}
-    for edge in graph.describe()["edges"]:
-        handles = edge["label"] == "on_error"
-        labels = expected.setdefault((edge["src"], edge["dst"], edge["conditional"], handles), ([], edge["backwards"]))
-        labels[0].extend([("! " if handles else "") + edge["label"]] if edge["conditional"] else [])
-    for src, dst, conditional, handles in list(expected):
-        if handles and (src, dst, False, False) in expected:  # the two share an arrow
-            del expected[src, dst, conditional, handles]
-            expected[src, dst, False, False] = ["! also on_error"], False
-    assert drawn_edges(graph) == sorted(
-        (src, dst, " / ".join(labels), conditional, back)
-        for (src, dst, conditional, _), (labels, back) in expected.items())
+def test_the_picture_is_the_plan_that_runs(case):
+    """Same-picture proof, for every conformance case: nodes, caps, edges forward and back, routers, handlers."""
+    graph = build(case)
+    assert as_drawn(read_boxes(to_dot(graph))) == as_planned(graph)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_the_picture_of_a_graph_inside_a_node_is_its_plan(case):
+    """The same in a box, and in a box within: of the outer graphs and of the inner one."""
+    inner = build(case)
+    middle = make("START>first first>inner inner>END", inner={"fn": graph_node("inner", inner, [], []).fn,
+                                                                "kind": "graph"})
+    outer = make("START>middle middle>END", middle={"fn": graph_node("middle", middle, [], []).fn, "kind": "graph"})
+    read = read_boxes(to_dot(outer, nested=True))
+    for box, graph in ((read, outer), (read["boxes"]["middle"], middle),
+                       (read["boxes"]["middle"]["boxes"]["inner"], inner)):
+        assert as_drawn(box) == as_planned(graph)
+
+
+@pytest.mark.parametrize("schedule", ["waves", "ready"])
+@pytest.mark.parametrize("case", DONE, ids=lambda case: case["id"])
+def test_every_way_that_a_run_takes_is_drawn(case, schedule):
+    """Routes, handlers and static edges taken, as the events tell, are edges of the picture, and no others are bold."""
+    _, trace = run(build(case, seed=2), max_steps=case.get("max_steps"), schedule=schedule)
+    graph = build(case)
+    ended = {event["node"] for event in trace.of("node_end") if not event["error"]}
+    failed = {event["node"] for event in trace.of("node_end", "refused") if event.get("error") or event.get("why")}
+    failed |= {event["router"] for event in trace.of("route") if event["error"]}
+    ways = {(START, dst) for dst in graph.edges[START]}
+    ways |= {(src, dst) for src in ended for dst in graph.edges[src]}
+    ways |= {(event["router"], dst) for event in trace.of("route") for dst in event["targets"]}
+    ways |= {(name, graph.nodes[name].on_error) for name in failed if graph.nodes[name].on_error}
+    _, edges = read_dot(to_dot(graph, trace))
+    assert ways <= {(src, dst) for src, dst, _ in edges}
+    bold = {(src, dst) for src, dst, a in edges if a["penwidth"] == "2.6"}
+    assert bold == ways
 
 
 def test_edges_differ_by_line_label_and_arrow():
@@ -330,10 +455,13 @@ def test_an_on_error_that_leads_where_the_node_leads_anyway_shares_its_arrow():
 
 
 def test_a_router_label_called_on_error_is_a_label():
-    """Only the edge to a node's on_error is marked as one."""
+    """Only the edge to a node's on_error is marked as one, even where a label of that name leads to the same node."""
     graph = make("START>a", routers={"a": (lambda state: "fine", {"on_error": "b", "fine": END})})
     assert [edge.kind for edge in sheet(graph).edges] == ["static", "router", "router"]
     assert [a["lines"] for *_, a in read_dot(to_dot(graph))[1]] == [[], ["on_error"], ["fine"]]
+    both = make("START>a", a={"on_error": "b"}, routers={"a": (lambda state: "on_error", {"on_error": "b"})})
+    assert [(edge.kind, edge.taken) for edge in sheet(both, run(both)[1]).edges] == [
+        ("static", True), ("router", True), ("on_error", False)]
 
 
 def test_backward_edges_do_not_turn_the_picture_upside_down():
@@ -397,26 +525,487 @@ def test_identifiers_are_never_the_users_text():
     assert [(src, dst) for src, dst, _ in edges] == [(START, "end"), ("end", "graph"), ("graph", "n0"), ("n0", END)]
 
 
-def luminance(colour):
-    parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = (p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+def grounds(dot):
+    """(letters, what they stand on) of every text in a DOT."""
+    inside, found = ["#FFFFFF"], []
+    for line in dot.splitlines():
+        fill = re.search(r'fillcolor="(#\w{6})"', line)
+        if "subgraph" in line:
+            inside.append("")
+        elif line.strip() == "}":
+            inside.pop()
+        elif fill and inside[-1] == "":
+            inside[-1] = fill[1]
+        ground = re.search(r'BGCOLOR="(#\w{6})"', line) or fill
+        found += [(letters, ground[1] if ground else inside[-1])
+                  for letters in re.findall(r'<FONT COLOR="(#\w{6})">', line)]
+    return found
 
 
 def test_all_letters_have_a_contrast_of_at_least_four_and_a_half():
-    """By WCAG 2's formula, for each pair of letters and ground that is drawn; and colours have six digits."""
-    graph = content("fix", "fix", "fix")
-    nodes, edges = [], []
-    for known in (None, *run(content("fix", "fix", "fix"))):
-        dot = to_dot(graph, known)
+    """Every text is drawn in a pair that the palette vouches for; and colours have six digits."""
+    runs = [(content(), None), *((content("fix", "fix", "fix"), known) for known in run(content("fix", "fix", "fix"))),
+            (report(), None), *((report(), known) for known in run(report())), (crowd(), None)]
+    pairs = set()
+    for graph, known in runs:
+        dot = to_dot(graph, known, nested=True)
         assert {len(colour) for colour in re.findall(r"#\w+", dot)} == {7}
-        nodes += re.findall(r'<FONT COLOR="(#\w{6})">.*fillcolor="(#\w{6})"', dot)
-        edges += [(colour, "#FFFFFF") for colour in re.findall(r'<TD>(?:<B>)?<FONT COLOR="(#\w{6})">', dot)]
-        edges += [(colour, "#FFFFFF") for colour in re.findall(r'graph .*COLOR="(#\w{6})"', dot)]
-    assert len(nodes) > 20 and len(edges) > 10
-    for letters, ground in {*nodes, *edges}:
-        light, dark = sorted([luminance(letters), luminance(ground)], reverse=True)
-        assert (light + 0.05) / (dark + 0.05) >= 4.5, (letters, ground)
+        pairs |= set(grounds(dot))
+    assert len(pairs) >= 9
+    for letters, ground in pairs:
+        assert ground in LETTERS[letters] and contrast(letters, ground) >= READABLE, (letters, ground)
+
+
+# ---- which way it runs, and how close
+
+
+def crowd(width=8):
+    """Four rows, each node before every node of the next: more lines than can pass beside the labels."""
+    rows = [[f"{row}{number}" for number in range(width)] for row in "abcd"]
+    graph = Graph("crowd")
+    for name in sum(rows, []):
+        graph.add_node(name, takes(0))
+    for name in rows[0]:
+        graph.add_edge(START, name)
+    for above, below in zip(rows, rows[1:], strict=False):
+        for name in above:
+            graph.add_router(name, lambda state: "go", {"go": below, "stop": END})
+    return graph
+
+
+def settings_of(graph):
+    """The attributes that DOT sets for the whole graph."""
+    return dict(re.findall(r'(\w+)="([^"]*)"', " ".join(re.findall(r"^  graph .*$", to_dot(graph), re.M))))
+
+
+def test_a_picture_runs_down_and_one_that_would_be_too_wide_to_the_right():
+    """Forty nodes side by side are a list to be read down; forty in a row, or eight wide and four deep, run down."""
+    wide = make("START>" + ",".join(f"scan_source_{i}" for i in range(39)) + " scan_source_0>join join>END")
+    deep = make("START>n0 " + " ".join(f"n{i}>n{i + 1}" for i in range(39)))
+    for graph, rankdir in ((gather(), "TB"), (wide, "LR"), (deep, "TB"), (crowd(8), "TB"), (crowd(18), "LR")):
+        assert settings_of(graph)["rankdir"] == rankdir
+        assert to_mermaid(graph).startswith("flowchart LR" if rankdir == "LR" else "flowchart TD")
+
+
+def test_in_a_deep_picture_ranks_stand_closer():
+    """Up to twelve ranks, START and END counted, they have room; with a box, those inside it count."""
+    chains = {length: make("START>n0 " + " ".join(f"n{i}>n{i + 1}" for i in range(length - 1)) + f" n{length - 1}>END")
+              for length in (10, 11)}
+    assert [settings_of(graph)["ranksep"] for graph in chains.values()] == ["0.45", "0.25"]
+    inner = make("START>a a>b b>c c>END")
+    boxed = make("START>a a>b b>c c>d d>e e>f f>END", a={"fn": graph_node("a", inner, [], []).fn, "kind": "graph"})
+    assert settings_of(boxed)["ranksep"] == "0.45"
+    boxed.add_node("g", takes(0)).add_edge("f", "g").add_edge("g", END)
+    assert settings_of(boxed)["ranksep"] == "0.25"
+
+
+def test_in_a_crowd_labels_stand_on_slips_of_paper():
+    """Lines that pass there go under them; in an ordinary picture nothing is covered."""
+    assert 'BGCOLOR="#FFFFFF"' in to_dot(crowd())
+    assert "BGCOLOR" not in to_dot(content()) + to_dot(gather())
+    box = Graph("g").add_node(graph_node("box", crowd(), [], [])).add_edge(START, "box")
+    dot = to_dot(box, nested=True)
+    fill = re.search(r'graph \[.*fillcolor="(#\w+)"', dot)[1]
+    assert fill != "#FFFFFF" and set(re.findall(r'BGCOLOR="(#\w+)"', dot)) == {fill}  # in a box it is the box's colour
+
+
+@needs_graphviz
+@pytest.mark.parametrize("graph", [crowd(6), crowd(10), make("START>n0 " + " ".join(
+    f"n{i}>n{i + 1},n{min(i + 7, 40)}" for i in range(39)) + " n39>n40 n40>END")], ids=["crowd", "wide", "deep"])
+def test_a_large_picture_is_readable(graph):
+    """Letters keep their size, and no node lies over another, whatever the picture's size."""
+    root = ElementTree.fromstring(draw(graph).svg())
+    sizes = {float(element.attrib["font-size"]) for element in root.iter() if element.tag.endswith("}text")}
+    assert min(sizes) >= 10
+    boxes = []
+    for node in (element for element in root.iter() if element.attrib.get("class") == "node"):
+        shape = next(element for element in node if element.tag.endswith(("}polygon", "}ellipse")))
+        if "points" in shape.attrib:
+            points = [tuple(map(float, point.split(","))) for point in shape.attrib["points"].split()]
+            boxes.append((*map(min, zip(*points, strict=True)), *map(max, zip(*points, strict=True))))
+    assert len(boxes) == len(graph.nodes)
+    for i, one in enumerate(boxes):
+        for other in boxes[i + 1:]:
+            assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
+# ---- graphs inside nodes
+
+
+def test_the_text_twin_tells_what_is_inside_after_the_whole():
+    """The graph first; then, indented, a part for each graph inside it, named by its node and by itself."""
+    assert to_text(report()) == """\
+report, a graph of 5 nodes
+  START -> collect
+  collect (tool) -> research
+  research (graph, at most 3 visits) -> check
+    research --on_error--> sorry
+  check --fine--> each
+    check --again--> research (back)
+  sorry -> END
+  each (map) -> END
+  inside research: research, a graph of 5 nodes
+    START -> plan
+    plan (llm) -> search, ask
+    search (graph) -> enough
+    ask --on_error--> note
+    note -> END
+    enough (human) -> END
+    inside search: library, a graph of 2 nodes
+      START -> look up
+      look up (tool) -> rank
+      rank -> END"""
+
+
+def test_a_closed_node_says_what_is_inside():
+    """In words, and by its double line; nothing of the graph inside is drawn."""
+    closed = to_text(report(), nested=False)
+    assert "  research (graph, 5 nodes inside, at most 3 visits) -> check\n" in closed and "plan" not in closed
+    read = read_boxes(to_dot(report(), nested=False))
+    assert read["boxes"] == {} and read["nodes"]["research"]["peripheries"] == "2"
+    assert read["nodes"]["research"]["lines"] == ["research", "graph · 5 nodes inside", "· at most 3 visits"]
+    assert "subgraph" not in to_mermaid(report(), nested=False)
+
+
+def inside_of(*sizes):
+    """A graph of one node that runs a graph of so many nodes, the last of which runs the next, and so on."""
+    graph = make("START>n0 n0>END")
+    for size in reversed(sizes):
+        names = [f"n{i}" for i in range(size)]
+        graph = make(f"START>{','.join(names)}", **{names[-1]: {
+            "fn": graph_node(names[-1], graph, [], []).fn, "kind": "graph"}})
+    return graph
+
+
+@pytest.mark.parametrize("sizes, boxes", [((24,), 1), ((25,), 0), ((10, 14), 2), ((10, 15), 1), ((30,), 0),
+                                          ((1, 30), 0), ((1, 2, 3), 3)])
+def test_unasked_graphs_are_opened_while_there_is_room(sizes, boxes):
+    """Level by level, as long as there are no more than 25 nodes in all; START and END are not counted."""
+    assert ROOM == 25
+    graph = inside_of(*sizes)
+    assert to_dot(graph).count("subgraph") == to_mermaid(graph).count("subgraph") == boxes
+    assert to_text(graph).count("inside n") == boxes
+    assert to_dot(graph, nested=True).count("subgraph") == len(sizes)
+    assert to_dot(graph, nested=False).count("subgraph") == 0
+
+
+def paused():
+    """(graph, its final state, its trace): the gate inside waits, and so does all that depends on it."""
+    graph = report()
+    return graph, *run(graph)
+
+
+def resumed(answer):
+    """The same, gone on with after the answer; the trace tells of that part alone."""
+    graph, before, _ = paused()
+    trace = Trace()
+    with virtual_time():
+        state = resume_graph(graph, before.journal, {"research/enough": answer}, observer=trace)
+    return graph, state, trace
+
+
+def test_a_run_is_told_inside_and_outside():
+    """Inner nodes are marked by the events of the inner run; the outer node that waits names the gate."""
+    graph, state, trace = paused()
+    text = to_text(graph, trace)
+    assert text == """\
+report, a graph of 5 nodes; the run: paused, 800 ms
+  START -> collect
+  collect (tool, ran, 300 ms) -> research
+  research (graph, at most 3 visits, waiting: enough) -> check
+    research --on_error--> sorry (not taken)
+  check (not run) --fine--> each (not taken)
+    check --again--> research (back, not taken)
+  sorry (not run) -> END
+  each (map, not run) -> END
+  END (not reached)
+  inside research: research, a graph of 5 nodes
+    START -> plan
+    plan (llm, ran, 200 ms) -> search, ask
+    search (graph, ran, 300 ms) -> enough
+    ask (ran, failed: TimeoutError: no answer) --on_error--> note (taken)
+    note (ran) -> END
+    enough (human, waiting: Is Ada enough?) -> END
+    END (reached)
+    inside search: library, a graph of 2 nodes
+      START -> look up
+      look up (tool, ran, 100 ms) -> rank
+      rank (ran, 200 ms) -> END
+      END (reached)"""
+    assert to_text(graph, state) == re.sub(r", \d+ ms", "", text)
+
+
+def test_a_closed_node_asks_what_is_asked_inside():
+    """The gate, named by its way in from there, and its question."""
+    graph, *known = paused()
+    for run_known in known:
+        assert "  research (graph, 5 nodes inside, at most 3 visits, waiting: enough: Is Ada enough?) -> check\n" in (
+            to_text(graph, run_known, nested=False))
+    outer = make("START>report report>END", report={"fn": graph_node("report", graph, [], []).fn, "kind": "graph"})
+    for run_known in run(outer):
+        assert "waiting: research/enough: Is Ada enough?)" in to_text(outer, run_known, nested=False)
+
+
+def test_what_may_still_run_when_a_run_pauses_is_not_called_skipped():
+    """Skipped is what no answer can bring about any more; what the gate leads to, whichever way, has not run yet."""
+    graph = make("START>ask,pick ask>send send>END", ask=human_node("ask", "Send?", "ok").fn,
+                 routers={"pick": (lambda state: "stop", {"go": "more", "stop": END})})
+    for known in run(graph):
+        text = to_text(graph, known)
+        assert "  send (not run) -> END" in text and "  more (skipped) -> nothing" in text
+
+
+def test_a_resumed_trace_knows_from_its_path_what_ran_before():
+    """Those nodes ran, and ways follow where they can; nobody knows their times, or what their routers said."""
+    graph, state, trace = resumed("yes")
+    assert to_text(graph, trace, nested=False) == """\
+report, a graph of 5 nodes; the run: done, 400 ms since it was resumed
+  START -> collect
+  collect (tool, ran) -> research
+  research (graph, 5 nodes inside, at most 3 visits, ran) -> check
+    research --on_error--> sorry (not taken)
+  check (ran, 100 ms) --fine--> each (taken)
+    check --again--> research (back, not taken)
+  sorry (skipped) -> END
+  each (map, ran, 3 items, 300 ms) -> END
+  END (reached)"""
+    assert "    search (graph, ran) -> enough\n    ask (ran) --on_error--> note (taken)\n" in to_text(graph, trace)
+    assert "    ask (ran, failed: TimeoutError: no answer) --on_error--> note (taken)\n" in to_text(graph, state)
+    assert "    enough (human, ran) -> END\n" in to_text(graph, state)  # an answer is a record, and so a visit
+
+
+def test_a_resumed_trace_leaves_open_what_an_earlier_router_said():
+    """check ran before and after the pause: what it said the second time is known, and that it said `again` follows
+    from nothing that this trace tells."""
+    graph, state, _ = resumed("no")
+    trace = Trace()
+    with virtual_time():
+        resume_graph(graph, state.journal, {"research/enough": "yes"}, observer=trace)
+    assert "  check (ran 2 times) --fine--> each (taken)\n    check --again--> research (back)\n" in (
+        to_text(graph, trace))
+    assert "  research (graph, at most 3 visits, ran 2 times) -> check\n" in to_text(graph, trace)
+
+
+def test_whether_a_node_with_a_handler_failed_before_a_pause_is_left_open():
+    """a led to c, or failed into h: c ran either way, as b leads there too, and the trace tells of neither."""
+    graph = make("START>a,b,ask a>c b>c ask>h h>c", a={"on_error": "h"}, b={}, ask=human_node("ask", "?", "ok").fn)
+    before, trace = run(graph)[0], Trace()
+    resume_graph(graph, before.journal, {"ask": "yes"}, observer=trace)
+    taken = {(edge.src, edge.dst): edge.taken for edge in sheet(graph, trace).edges}
+    assert (taken["a", "c"], taken["a", "h"], taken["b", "c"]) == (None, None, True)
+
+
+def test_of_two_ways_neither_known_the_one_to_a_node_that_never_ran_was_not_taken():
+    """Where a state has no records: what a router did not lead to did not run."""
+    graph = make("START>pick c>d", routers={"pick": (lambda state: "on", {"on": ["a", "b"], "off": "c", "out": END})})
+    text = to_text(graph, without_records(run(graph)[0]))
+    assert "  pick (ran) --on--> a, b (taken)\n    pick --off--> c (not taken)\n    pick --out--> END\n" in text
+
+
+def test_a_node_that_runs_its_graph_again_is_under_way_again():
+    """Its first run was over; in its second, what has not run yet may still, and what runs is running."""
+    inner = make("START>a a>b b>END", a=takes(1), b=takes(1))
+    graph = Graph("g").add_node(graph_node("sub", inner, [], [], max_visits=2)).add_edge(START, "sub")
+    graph.add_router("sub", lambda state: "again", {"again": "sub", "out": END})
+    trace = run(graph)[1]
+    at = [i for i, event in enumerate(trace.events) if event["kind"] == "node_start"]
+    second = Trace(trace.events[:at[-1] + 1])
+    assert [event["node"] for event in second.of("node_start")][-1] == "sub/b"
+    assert "  sub (graph, at most 2 visits, 2.000 s in all, running) --again--> sub (back, taken)" in (
+        to_text(graph, second))
+    assert "    b (1.000 s in all, running) -> END" in to_text(graph, second)
+
+
+def test_a_node_inside_is_refused_into_its_handler_once_in_every_run():
+    """Two runs inside, two refusals handed on."""
+    inner = make("START>a h>END", a={"max_visits": 1, "on_error": "h"},
+                 routers={"a": (lambda state: "again", {"again": "a"})})
+    graph = Graph("g").add_node(graph_node("sub", inner, [], [], max_visits=2, on_error="end")).add_edge(START, "sub")
+    graph.add_node("end", takes(0)).add_router("sub", lambda state: "again", {"again": "sub", "out": END})
+    edges = {edge.kind: edge for edge in sheet(graph, run(graph)[1]).mark["sub"].inner.edges}
+    assert (edges["on_error"].times, edges["router"].times) == (2, 2)
+
+
+def test_a_gate_in_an_item_of_a_map_is_named_without_the_item():
+    """Several items may ask; the node names the gate, and a question."""
+    page = make("START>ask ask>END", ask=human_node("ask", "Keep {n}?", "ok").fn)
+    graph = Graph("g").add_node(map_node("each", graph_node("page", page, ["n"], []).fn, "pages", "out"))
+    graph.add_edge(START, "each")
+    trace = Trace()
+    state = run_graph(graph, {"pages": [{"n": 7}]}, trace)
+    assert state.waiting == {"each/0/ask": "Keep 7?"}
+    for known in (state, trace):
+        assert "waiting: ask: Keep 7?)" in to_text(graph, known, nested=False)
+        assert "    ask (waiting: Keep 7?) -> END" in to_text(graph, known)
+
+
+@pytest.mark.parametrize("case", DONE, ids=lambda case: case["id"])
+def test_inside_a_node_a_run_looks_as_it_does_alone(case):
+    """For every conformance case: the marks of the graph inside are those of the same graph, run by itself."""
+    inner, limit = build(case, seed=3), case.get("max_steps")
+    alone = to_text(inner, run(build(case, seed=3), max_steps=limit)[1]).splitlines()[1:]
+    node = graph_node("inner", inner, [], [], max_steps=limit)
+    outer = make("START>inner inner>END", inner={"fn": node.fn, "kind": "graph"})
+    state, trace = run(outer)
+    found = to_text(outer, trace, nested=True).splitlines()
+    at = next(i for i, line in enumerate(found) if line.startswith("  inside inner: "))
+    assert [line.removeprefix("  ") for line in found[at + 1:]] == alone
+    heard, told = (sheet(outer, known, nested=True).mark["inner"].inner for known in (trace, state))
+    assert [(mark.name, mark.visits) for mark in heard.nodes] == [(mark.name, mark.visits) for mark in told.nodes]
+    for one, other in zip(heard.edges, told.edges, strict=True):  # records leave out refusals, so not all follows
+        assert other.taken in (one.taken, None) and other.times in (one.times, None)
+        assert other.taken is not None or one.kind == "on_error"
+
+
+def test_a_map_says_how_many_items_it_ran():
+    """One node however many there are; over two visits, all of them; a failure names its items."""
+    graph = make("START>each each>END", each={"fn": map_node("each", slowly, "pages", "read").fn, "kind": "map"})
+    graph.add_node("pages", gives(0, pages=[2, 2, 2, 2, 2]))
+    graph.edges[START] = {"pages": None}
+    graph.add_edge("pages", "each")
+    for known in run(graph):
+        assert re.search(r"  each \(map, ran, 5 items(, 200 ms)?\) -> END", to_text(graph, known))
+        assert read_dot(to_dot(graph, known))[0]["each"]["lines"][1].startswith("map · ×5 items")
+    assert "item" not in to_text(graph)
+
+
+def test_a_map_that_runs_a_graph_shows_it_once_for_all_items():
+    """Visits of all items together; what failed for one is marked, and nothing but the item's number is lost."""
+    page = Graph("page").add_node("read", lambda state: sleep(state["n"])).add_node("halve", halves, on_error="skip")
+    page.add_node("skip", takes(0)).add_edge(START, "read").add_edge("read", "halve").add_edge("halve", END)
+    each = map_node("each", graph_node("page", page, ["n"], ["half"]).fn, "pages", "halves")
+    graph = Graph("book").add_node(each).add_edge(START, "each").add_edge("each", END)
+    trace = Trace()
+    with virtual_time():
+        state = run_graph(graph, {"pages": [{"n": 2}, {"n": 3}, {"n": 4}]}, trace)
+    text = """\
+  each (map, ran, 3 items, 4.000 s) -> END
+  END (reached)
+  inside each: page, a graph of 3 nodes
+    START -> read
+    read (ran 3 times, 9.000 s in all) -> halve
+    halve (ran 3 times, failed: ValueError: 3 is odd) -> END
+      halve --on_error--> skip (taken)
+    skip (ran) -> nothing
+    END (reached)"""
+    assert to_text(graph, trace).split("\n", 2)[2] == text
+    assert to_text(graph, state).split("\n", 2)[2] == re.sub(r", \d\.000 s( in all)?", "", text)
+
+
+def halves(state):
+    if state["n"] % 2:
+        raise ValueError(f"{state['n']} is odd")
+    return {"half": state["n"] // 2}
+
+
+def test_items_of_a_map_run_as_long_as_one_of_them_does():
+    """The same inner node runs in several items at once: that one of them is over is not the end of the others."""
+    page = Graph("page").add_node("read", lambda state: sleep(state["n"])).add_edge(START, "read")
+    each = map_node("each", graph_node("page", page, ["n"], []).fn, "pages", "out")
+    graph = Graph("book").add_node(each).add_edge(START, "each")
+    trace = Trace()
+    with virtual_time():
+        run_graph(graph, {"pages": [{"n": 2}, {"n": 3}]}, trace)
+    begun = Trace([event for event in trace.events if event["t"] < 3])
+    assert "running) -> nothing" in to_text(graph, begun).splitlines()[-1]
+    assert "  each (map, 2 items, running) -> nothing" in to_text(graph, begun)
+
+
+def test_inside_a_node_that_never_ran_nothing_ran():
+    """Skipped, blocked or not run, as the node is; with the same mark on all that is inside, however deep."""
+    graph = make("START>pick", routers={"pick": (lambda state: "stop", {"go": "report", "stop": END})},
+                 report={"fn": graph_node("report", report(), [], []).fn, "kind": "graph"})
+    for known in run(graph):
+        marks = sheet(graph, known, nested=True).mark["report"]
+        assert marks.state == "skipped"
+        assert {mark.state for mark in marks.inner.all_nodes()} == {"skipped"}
+        assert {edge.taken for edge in marks.inner.edges} == {False}
+    failed = make("START>bad bad>report", bad=fails(), report=graph.nodes["report"].fn)
+    marks = sheet(failed, run(failed)[1], nested=True).mark["report"]
+    assert {mark.state for mark in marks.inner.all_nodes()} == {"blocked"}
+
+
+def test_a_state_without_records_says_nothing_of_what_ran_inside():
+    """Neither that it ran nor that it did not: the graph inside is drawn as it is without a run."""
+    graph, state, _ = resumed("yes")
+    marks = sheet(graph, without_records(state)).mark["research"]
+    assert marks.state == "ran"
+    assert {mark.state for mark in marks.inner.all_nodes()} == {None}
+    assert {edge.taken for edge in marks.inner.edges} == {None}
+
+
+def test_names_with_slashes_are_not_taken_for_ways_inside():
+    """A node of the graph itself comes first; what leads nowhere is passed over."""
+    inner = make("START>b b>END")
+    graph = make("START>a a>a/b a/b>END", a={"fn": graph_node("a", inner, [], []).fn, "kind": "graph"})
+    graph.nodes["a"].fn.graph.add_node("c/d", takes(0.5)).add_edge("b", "c/d")
+    text = to_text(graph, run(graph)[1])
+    assert "  a/b (ran, 500 ms)" not in text and "    c/d (ran, 500 ms) -> nothing" in text
+    assert to_text(make("START>a a>END"), run(graph)[1]).splitlines()[1:] == [
+        "  START -> a", "  a (ran, 500 ms) -> END", "  END (reached)"]
+
+
+def test_an_edge_to_an_open_box_ends_at_its_border():
+    """In at its START, out at its END, or, where that is not drawn, at the last node; a box within likewise."""
+    dot = to_dot(report())
+    boxes = dict(re.findall(r"(?s)subgraph (cluster_n\d+) \{\n *graph \[label=<<B><FONT[^>]*>([^<]*)<", dot))
+    box = {name: number for number, name in boxes.items()}
+    ids = {name: number for number, name in re.findall(r"(n\d+) \[label=<<B><FONT[^>]*>([^<]*)<", dot)}
+    ends = re.findall(r'(n\d+) -> (n\d+) \[(?:.*?)(?:, ltail="(\w+)")?(?:, lhead="(\w+)")?\];', dot)
+    outer = int(box["research"].removeprefix("cluster_n"))
+    assert 'compound="true"' in dot and 'compound' not in to_dot(report(), nested=False)
+    assert (ids["collect"], f"n{outer + 1}", "", box["research"]) in ends  # START of the box stands next to it
+    into_search = next(end for end in ends if end[3] == box["search"])
+    assert into_search[0] == ids["plan"]
+    assert (ids["look up"], ids["rank"], "", "") in ends
+    out = [end for end in ends if end[2] == box["research"]]
+    assert {end[1] for end in out} == {ids["check"], ids["sorry"]} and len({end[0] for end in out}) == 1
+    back = next(line for line in draw(report())._upright.splitlines() if "again" in line)
+    assert f'ltail="{box["research"]}"' in back and 'dir="back"' in back
+
+
+def test_a_box_that_is_its_own_target_leads_back_inside():
+    """Neither Graphviz nor Mermaid can lead an edge from a box to itself: it goes from its END to its START."""
+    inner = make("START>a a>END")
+    graph = Graph("g").add_node(graph_node("box", inner, [], [], max_visits=3)).add_edge(START, "box")
+    graph.add_router("box", lambda state: "out", {"again": "box", "out": END})
+    assert [line.strip() for line in to_mermaid(graph).splitlines() if "again" in line] == ['n4 -.->|"again"| n2']
+    again = next(line for line in to_dot(graph).splitlines() if "again" in line)
+    assert again.strip().startswith("n4 -> n2 [") and "lhead" not in again and "ltail" not in again
+
+
+def test_a_box_without_an_end_lets_its_edges_out_at_the_last_node():
+    """A graph whose branches end without END is left from its last dead end."""
+    inner = graph_node("box", make("START>a a>b,c"), [], [])
+    graph = make("START>box box>after", box={"fn": inner.fn, "kind": "graph"})
+    edge = next(line.strip() for line in to_dot(graph).splitlines() if "ltail" in line)
+    assert edge.startswith("n5 -> n6 [")  # n0 START, n1 the box, n2 its START, n3 a, n4 b, n5 c, n6 after
+
+
+def test_boxes_show_the_state_of_their_node():
+    """Bold where it ran, dashed where it did not, a sign and words where it failed or waits, as for any node."""
+    graph, _, trace = paused()
+    attributes = read_boxes(to_dot(graph, trace))["nodes"]["research"]
+    assert attributes["lines"] == ["research", "graph", "? waiting: enough"] and attributes["penwidth"] == "3"
+    graph, _, trace = resumed("yes")
+    read = read_boxes(to_dot(graph, trace))
+    assert (read["nodes"]["research"]["penwidth"], read["nodes"]["research"]["style"]) == ("2.2", "filled,rounded")
+    blocked = make("START>bad bad>box", bad=fails(), box={"fn": graph_node("box", make("START>a"), [], []).fn,
+                                                          "kind": "graph"})
+    box = read_boxes(to_dot(blocked, run(blocked)[1]))["nodes"]["box"]
+    assert (box["lines"], box["style"]) == (["box", "graph · blocked"], "filled,rounded,dashed")
+    broken = make("START>box", box={"fn": graph_node("box", make("START>a", a=fails()), [], []).fn, "kind": "graph"})
+    lines = read_boxes(to_dot(broken, run(broken)[1]))["nodes"]["box"]["lines"]
+    assert lines[2].startswith("! failed: InnerFailure: in graph")
+
+
+def test_ways_taken_more_than_once_say_how_often():
+    """Labelled or not; a way taken once is bold and says nothing."""
+    graph = content("fix", "fix", "fix")
+    _, edges = read_dot(to_dot(graph, run(content("fix", "fix", "fix"))[1]))
+    words = {(src, dst): a["lines"] for src, dst, a in edges}
+    assert words["tone", "aggregate"] == ["×3"] and words["draft", "tone"] == []
+    assert words["revise", "tone"] == ["again ×2"] and words["revise", "person"] == ["! on_error"]
 
 
 # ---- Mermaid
@@ -436,6 +1025,35 @@ def test_mermaid_says_the_same_in_its_own_words():
         '  n1 -.->|"on"| n3',
         '  n1 -.->|"! on_error"| n2',
         "  n2 --> n3"]
+
+
+def test_mermaid_draws_graphs_inside_nodes_as_boxes():
+    """A subgraph with a title of one line, the edges between its nodes in it, those of its node to and from the box;
+    numbers of links count through, as Mermaid counts them."""
+    inner = make("START>a a>END", a=fails())
+    graph = make("START>box box>c c>END", box={"fn": graph_node("box", inner, [], []).fn, "kind": "graph",
+                                                "on_error": "c", "max_visits": 2})
+    assert to_mermaid(graph, run(graph)[1]).splitlines()[:16] == [
+        "flowchart TD",
+        '  n0(["START"])',
+        "  subgraph n1 [\"box · graph · ! failed#58; InnerFailure#58; in graph 'test'#58; a#58; T…\"]",
+        "    direction TD",
+        '    n2(["START"])',
+        '    n3["a<br/>! failed#58; TimeoutError#58;<br/>no answer"]',
+        '    n4((("END")))',
+        "    n2 --> n3",
+        "    n3 --> n4",
+        "  end",
+        '  n5["c"]',
+        '  n6((("END")))',
+        "  n0 --> n1",
+        '  n1 -->|"! also on_error"| n5',
+        "  n5 --> n6",
+        "  style n0 fill:#1A1A1A,stroke:#1A1A1A,color:#FFFFFF,stroke-width:2.2px"]
+    links = re.findall(r"linkStyle (\d) stroke:#\w+,stroke-width:(\d)px", to_mermaid(graph, run(graph)[1]))
+    assert links == [("0", "4"), ("1", "1"), ("2", "4"), ("3", "4"), ("4", "4")]
+    long = Graph("long").add_node(graph_node("x" * 99, inner, [], [])).add_edge(START, "x" * 99)
+    assert f'subgraph n1 ["{"x" * 59}…"]' in to_mermaid(long)
 
 
 @pytest.mark.parametrize("name, label", [
@@ -487,6 +1105,24 @@ def test_names_and_labels_of_any_kind_come_through_whole_and_harmless(name):
         assert written.encode() and not re.search(r"[\0-\x09\x0b-\x1f\u202e\u2028]", written)
 
 
+@needs_graphviz
+@pytest.mark.parametrize("name", UGLY)
+def test_names_of_any_kind_come_through_in_boxes_too(name):
+    """As the title of a box and inside it: one line in text and Mermaid, well-formed and whole in SVG."""
+    graph = Graph(name).add_node(graph_node(name, one(name, label=name), [], [])).add_edge(START, name)
+    picture = draw(graph)
+    assert f"  inside {quoted(name)}: {quoted('one')}, a graph of 1 node" in picture.text.splitlines()
+    root = ElementTree.fromstring(picture.svg())
+    letters = re.sub(r"\s", "", "".join(text for element in root.iter() if element.tag.endswith("}text")
+                                        for text in element.itertext()))
+    assert letters.count(re.sub(r"\s", "", shown(name))) >= 3  # title, node, label
+    assert {element.tag.split("}")[1] for element in root.iter()} <= {
+        "svg", "title", "desc", "g", "polygon", "path", "ellipse", "polyline", "text"}
+    assert picture.svg() == draw(graph).svg() and picture.png() == draw(graph).png()
+    for written in (picture.dot, picture.mermaid):
+        assert "<script" not in written and not re.search(r"[\0-\x09\x0b-\x1f\u202e\u2028]", written)
+
+
 def test_a_name_in_the_text_twin_is_quoted_where_it_could_be_mistaken():
     """`a -> b` is one name in quotes and two names without."""
     assert [quoted(name) for name in ["scan_web", "two words", "a, b", "a -> b", 'say "hi"', "x\ny", "🚀"]] == [
@@ -529,6 +1165,11 @@ def test_wide_letters_have_room():
     boxes = [[float(point.split(",")[0]) for point in element.attrib["points"].split()]
              for element in root.iter() if element.tag.endswith("}polygon")]
     assert max(max(box) - min(box) for box in boxes[1:]) > 20 * 13 + 20  # boxes[0] is the paper
+    inner = make("START>a")
+    svg = draw(Graph("g").add_node(graph_node("日" * 20, inner, [], [])).add_edge(START, "日" * 20)).svg()
+    across = re.search(r'class="cluster">\s*<path [^>]*d="([^"]*)"', svg)[1]
+    places = [float(x) for x in re.findall(r"(-?[\d.]+),", across)]
+    assert max(places) - min(places) > 20 * 13
 
 
 # ---- the picture
@@ -648,6 +1289,7 @@ def test_a_graph_too_large_to_look_at_is_not_drawn_unasked():
     (lambda: draw(42), "cannot draw 42: pass a Graph, or what graph.describe() returned"),
     (lambda: draw(gather(), {"a": 1}), "cannot draw a run from {'a': 1}: pass the GraphState that run_graph returned"),
     (lambda: draw(gather(), format="gif"), "format='gif': a notebook shows 'png' or 'svg'"),
+    (lambda: draw(gather(), nested="all"), "nested='all': True opens the graphs inside nodes, False closes them"),
     (lambda: draw(gather()).png(scale=0), "scale=0: pixels to a CSS pixel, between 0.1 and 10"),
 ])
 def test_what_cannot_be_drawn_is_named(call, error):
@@ -663,3 +1305,33 @@ def test_what_took_no_time_is_not_labelled_with_it() -> None:
     assert "quick (ran) -> slow" in to_text(graph, trace)
     assert "slow (ran, 1 ms) -> END" in to_text(graph, trace)
     assert to_dot(graph, trace).count(" ms") == 2  # under the node, and for the whole run
+
+
+@needs_graphviz
+def test_the_gallery_shows_every_kind_of_picture_and_runs_nothing(tmp_path):
+    """The exhibit with markup in all its texts: each picture is there with its words, and nothing is an element."""
+    pytest.importorskip("matplotlib")
+    gallery.main(tmp_path, ["names"])
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    seen = Elements()
+    seen.feed(page)
+    assert seen.tags.isdisjoint({"script", "iframe", "object", "link"}) and not seen.handlers
+    kinds = ("plain", "run", "chart", "compare", "matrix")
+    files = {f"names-{kind}.{suffix}" for kind in kinds for suffix in ("png", "svg")}
+    assert {image["src"] for image in seen.images} == files
+    for image in seen.images:
+        assert len(image["alt"]) > 100 and (tmp_path / image["src"]).stat().st_size > 1000
+    assert (tmp_path / "sheet.png").stat().st_size > 10_000 and (tmp_path / "names.html").exists()
+
+
+class Elements(HTMLParser):
+    """What elements a page has."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.images, self.handlers = set(), [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.images += [dict(attrs)] if tag == "img" else []
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]

@@ -1,19 +1,18 @@
-"""The agent loop, its tools, and a loop as one node."""
+"""The agent loop: what it asks, runs, tells and returns; and a loop as one node."""
 
-import inspect
-import json
 import pickle
+import signal
+import threading
 from contextlib import suppress
-from typing import Literal, Optional
 
 import pytest
 from helpers import within
 
 from minigraph import END, START, Graph, run_graph
-from minigraph.clock import sleep, virtual_time
+from minigraph.clock import RealClock, now, sleep, use, virtual_time
 from minigraph.loop import LoopResult, Tool, ToolRegistry, agent_node, run_loop
 from minigraph.models import Message, ModelError, Reply, ScriptedModel, ToolCall
-from minigraph.nodes import retry, timeout
+from minigraph.nodes import Node, timeout
 from minigraph.trace import Trace
 
 
@@ -40,11 +39,12 @@ def test_a_loop_runs_tools_until_the_model_stops():
     """Each tool's result goes back under the id of its call, in the order of the calls."""
     model = ScriptedModel([asks(("add", {"a": 2, "b": 3}), ("read", {"path": "x"}), text="let me see"), "5, and x"])
     result = run_loop(model, [add, read], "What is 2 + 3?", system="Be brief.")
-    assert (result.text, result.stop_reason, result.iterations) == ("5, and x", "end", 2)
-    assert result.tool_calls == [ToolCall("c1", "add", {"a": 2, "b": 3}), ToolCall("c2", "read", {"path": "x"})]
+    assert (result.text, result.stopped_by, result.iterations) == ("5, and x", "end", 2)
+    assert (result.reply, result.undone) == (Reply("5, and x"), [])
+    assert result.calls == [ToolCall("c1", "add", {"a": 2, "b": 3}), ToolCall("c2", "read", {"path": "x"})]
     assert result.messages == [
         Message("system", "Be brief."), Message("user", "What is 2 + 3?"),
-        Message("assistant", "let me see", tuple(result.tool_calls)),
+        Message("assistant", "let me see", tuple(result.calls)),
         Message("tool", "5", tool_call_id="c1"), Message("tool", "text of x", tool_call_id="c2"),
         Message("assistant", "5, and x")]
     assert [asked.messages for asked in model.calls] == [result.messages[:2], result.messages[:5]]
@@ -140,8 +140,284 @@ def test_messages_are_text_or_messages(messages):
 def test_a_result_shows_itself_in_a_line():
     """The repr leaves the conversation out and shortens the text."""
     result = run_loop(ScriptedModel([asks(("add", {"a": 1})), "x" * 100]), [add], "go")
-    assert repr(result) == f"LoopResult('{'x' * 57}...', stop_reason='end', iterations=2, tool_calls=[add])"
-    assert repr(LoopResult("hi", [], "end", 1)) == "LoopResult('hi', stop_reason='end', iterations=1, tool_calls=[])"
+    assert repr(result) == f"LoopResult('{'x' * 57}...', stopped_by='end', iterations=2, calls=[add])"
+    assert repr(LoopResult(Reply("hi"), 1, [], [], {}, "end")) == (
+        "LoopResult('hi', stopped_by='end', iterations=1, calls=[])")
+
+
+def test_a_model_that_refuses_ends_the_loop():
+    """What it says is kept, and no tool is run that it may have asked for on the way."""
+    result = run_loop(ScriptedModel([Reply("I would rather not.", stop_reason="refusal")]), [add], "go")
+    assert (result.text, result.stopped_by) == ("I would rather not.\n\n[stopped: the model refused]", "refusal")
+    result = run_loop(ScriptedModel([asks(("add", {"a": 1}), stop_reason="refusal")]), [add], "go")
+    assert (result.text, result.calls) == ("[stopped: the model refused; not run: add]", [])
+    assert result.messages[-1] == Message("tool", "error: not run: the model refused", tool_call_id="c1")
+
+
+def test_a_model_that_waits_for_nothing_is_at_its_end():
+    """stop_reason "tool_use" without a call: there is nothing to run, and the cap was not met."""
+    result = run_loop(ScriptedModel([Reply("well", stop_reason="tool_use")]), [add], "go")
+    assert (result.text, result.stopped_by, result.undone) == ("well", "end", [])
+
+
+def test_usage_is_that_of_all_replies():
+    """Summed by kind; a reply that counts nothing adds nothing."""
+    first = Reply("", asks(("add", {"a": 1})).tool_calls, usage={"input_tokens": 10, "output_tokens": 3})
+    model = ScriptedModel([first, asks(("add", {"a": 2})), Reply("3", usage={"input_tokens": 20, "cached": 5})])
+    assert run_loop(model, [add], "go").usage == {"input_tokens": 30, "output_tokens": 3, "cached": 5}
+    assert run_loop(ScriptedModel(["x"]), [], "go").usage == {}
+
+
+def test_the_older_names_say_the_same():
+    """stop_reason and tool_calls."""
+    result = run_loop(ScriptedModel([asks(("add", {"a": 1}))]), [add], "go", 1)
+    assert (result.stop_reason, result.tool_calls) == (result.stopped_by, result.calls) == ("max_iterations", [])
+    assert result.undone == [ToolCall("c1", "add", {"a": 1})]
+
+
+# ---- several tools in one turn
+
+
+def takes(seconds: float) -> str:
+    """Takes its time."""
+    sleep(seconds)
+    return f"{seconds:g} at {now():g}"
+
+
+def spans(trace):
+    return [(call.name, call.start, call.end) for call in trace.calls() if call.kind == "tool"]
+
+
+def said(result):
+    return [message.content for message in result.messages if message.role == "tool"]
+
+
+@pytest.mark.parametrize("max_workers, results, tools", [
+    (16, ["3 at 3", "1 at 1", "2 at 2"], [("takes", 0, 1), ("takes", 0, 2), ("takes", 0, 3)]),
+    (2, ["3 at 3", "1 at 1", "2 at 3"], [("takes", 0, 1), ("takes", 0, 3), ("takes", 1, 3)]),
+    (1, ["3 at 3", "1 at 4", "2 at 6"], [("takes", 0, 3), ("takes", 3, 4), ("takes", 4, 6)]),
+])
+def test_the_tools_of_one_turn_run_together(max_workers, results, tools):
+    """At most max_workers at once, in virtual time too; results go back in the order of the calls, under their ids."""
+    for _ in range(5):
+        model = ScriptedModel([asks(*(("takes", {"seconds": seconds}) for seconds in (3, 1, 2))), "done"])
+        trace = Trace()
+        with virtual_time():
+            result = within(20, lambda: run_loop(model, [takes], "go", observer=trace, max_workers=max_workers))  # noqa: B023
+        assert said(result) == results
+        assert [message.tool_call_id for message in result.messages if message.role == "tool"] == ["c1", "c2", "c3"]
+        assert [call.arguments["seconds"] for call in result.calls] == [3, 1, 2]
+        assert spans(trace) == tools
+        assert trace.seconds == tools[-1][2]
+
+
+def test_they_run_together_in_real_time():
+    """Each waits for the others; none of their threads is left."""
+    before, barrier = threading.active_count(), threading.Barrier(3, timeout=10)
+
+    def meet(name: str) -> str:
+        barrier.wait()
+        return name
+
+    model = ScriptedModel([asks(("meet", {"name": "a"}), ("meet", {"name": "b"}), ("meet", {"name": "c"})), "done"])
+    trace = Trace()
+    with use(RealClock(speed=1000)):
+        result = within(20, lambda: run_loop(model, [meet], "go", observer=trace))
+    assert said(result) == ["a", "b", "c"]
+    assert len(trace.of("tool")) == 3
+    assert threading.active_count() == before
+
+
+def test_every_failure_of_a_turn_comes_back_in_its_place():
+    """Unknown, misfitting, broken and late ones among the others, which are not disturbed."""
+    def broken():
+        raise OSError("gone")
+
+    model = ScriptedModel([asks(("takes", {"seconds": 9}), ("broken", {}), ("nobody", {}), ("takes", {"seconds": "x"}),
+                                ("takes", '{"seconds": '), ("takes", {"seconds": 1})), "done"])
+    with virtual_time():
+        result = within(20, lambda: run_loop(model, [timeout(takes, 2), broken], "go"))
+    assert [text.partition(";")[0] for text in said(result)] == [
+        "error: takes raised TimeoutError: `takes` took longer than 2.0 s", "error: broken raised OSError: gone",
+        "error: no tool 'nobody' (there are: takes, broken)", "error: takes: 'seconds' must be number, not 'x'",
+        "error: takes: the arguments must be an object, not '{\"seconds\": ', which is not even JSON (Expecting value: "
+        "line 1 column 13 (char 12))", "1 at 1"]
+    assert len(result.calls) == 6
+
+
+def test_an_interrupt_beside_other_tools_goes_through():
+    """The others come to their end first; the loop says that it was interrupted."""
+    ended = []
+
+    def stop():
+        sleep(1)
+        raise KeyboardInterrupt
+
+    def long(n: int):
+        sleep(n)
+        ended.append(n)
+
+    trace = Trace()
+    with virtual_time(), pytest.raises(KeyboardInterrupt):
+        within(20, lambda: run_loop(ScriptedModel([asks(("long", {"n": 5}), ("stop", {}), ("long", {"n": 2}))]),
+                                    [stop, long], "go", observer=trace))
+    assert sorted(ended) == [2, 5]
+    assert trace.status == "interrupted"
+    assert [(event["name"], event["error"]) for event in trace.of("tool")] == [("stop", "KeyboardInterrupt")]
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signal can be sent to one thread here")
+def test_ctrl_c_while_tools_run_goes_through():
+    """The interrupt reaches the thread that waits for them; they are waited for, those that wait are not begun."""
+    ended, before, both, main = [], threading.active_count(), threading.Barrier(2, timeout=10), threading.get_ident()
+
+    def work(n: int):
+        if both.wait() == 0:
+            signal.pthread_kill(main, signal.SIGINT)
+        threading.Event().wait(0.1)
+        ended.append(n)
+
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us without one
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_loop(ScriptedModel([asks(*(("work", {"n": n}) for n in range(5)))]), [work], "go", max_workers=2)
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    assert sorted(ended) == [0, 1]
+    assert threading.active_count() == before
+
+
+def test_after_an_interrupt_no_other_tool_begins():
+    """One after another: those behind it are left."""
+    begun = []
+
+    def stop(n: int):
+        begun.append(n)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_loop(ScriptedModel([asks(("stop", {"n": 1}), ("stop", {"n": 2}))]), [stop], "go", max_workers=1)
+    assert begun == [1]
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, True, None])
+def test_workers_are_counted_in_whole_numbers(workers):
+    """From 1; in a node it is checked when the node is built."""
+    for call in (lambda: run_loop(ScriptedModel(["x"]), [], "hi", max_workers=workers),
+                 lambda: agent_node("a", ScriptedModel(["x"]), [], "out", max_workers=workers)):
+        with pytest.raises(ValueError, match=f"max_workers={workers!r} must be a whole number from 1: so many tools"):
+            call()
+
+
+# ---- the same call again
+
+
+def test_a_call_that_is_made_again_is_noticed():
+    """It is made, and the model is told how often, and whether anything new came of it; other arguments are another."""
+    counted = []
+
+    def count(of: str) -> str:
+        counted.append(of)
+        return str(counted.count(of)) if of == "visits" else "one"
+
+    same, other, visits = ("count", {"of": "x"}), ("count", {"of": "y"}), ("count", {"of": "visits"})
+    trace = Trace()
+    result = run_loop(ScriptedModel([asks(same), asks(same, other), asks(visits), asks(visits, same), "done"]), [count],
+                      "go", observer=trace, max_workers=1)
+    assert said(result) == [
+        "one", "one\n\n[call 2 of 'count' with the same arguments: nothing new came of it]", "one", "1",
+        "2\n\n[call 2 of 'count' with the same arguments: the result has changed]",
+        "one\n\n[call 3 of 'count' with the same arguments: nothing new came of it]"]
+    assert counted == ["x", "x", "y", "visits", "visits", "x"]
+    assert [event.get("times") for event in trace.of("tool")] == [None, 2, None, None, 2, 3]
+
+
+def test_the_same_call_twice_in_one_turn_is_noticed():
+    """And so is a failure that comes again; the order of the keys makes no difference, true and 1 do."""
+    model = ScriptedModel([asks(("add", {"a": 1, "b": 2}), ("add", {"b": 2, "a": 1}), ("add", {"a": True, "b": 2}),
+                                ("nobody", {}), ("nobody", {})), "done"])
+    again = "[call 2 of {!r} with the same arguments: nothing new came of it]"
+    assert said(run_loop(model, [add], "go")) == [
+        "3", "3\n\n" + again.format("add"),
+        "error: add: 'a' must be integer, not True; it takes a (integer), b (integer)",
+        "error: no tool 'nobody' (there are: add)",
+        "error: no tool 'nobody' (there are: add)\n\n" + again.format("nobody")]
+
+
+def test_arguments_that_json_cannot_say_are_compared_all_the_same():
+    """A scripted model may pass anything."""
+    model = ScriptedModel([asks(("add", {"a": {1}}), ("add", {"a": {1}}), ("add", {1: 2, "a": 3})), "done"])
+    texts = said(run_loop(model, [add], "go"))
+    assert [text.endswith("nothing new came of it]") for text in texts] == [False, True, False]
+
+
+def test_another_loop_knows_nothing_of_it():
+    """What was called before is remembered for one loop, also where two share a registry."""
+    registry = ToolRegistry([add])
+    for _ in range(2):
+        assert said(run_loop(ScriptedModel([asks(("add", {"a": 1})), "1"]), registry, "go")) == ["1"]
+
+
+# ---- cancellation
+
+
+def test_a_loop_that_is_cancelled_makes_no_call():
+    """Not even the first; it says so."""
+    model, trace = ScriptedModel(["x"]), Trace()
+    result = run_loop(model, [add], "go", observer=trace, cancelled=lambda: True)
+    assert (result.text, result.stopped_by, result.iterations) == ("[stopped: it was cancelled]", "cancelled", 0)
+    assert model.calls == [] and result.messages == [Message("user", "go")]
+    assert [(event["kind"], event.get("status")) for event in trace] == [
+        ("loop_start", None), ("loop_end", "cancelled")]
+
+
+def test_a_loop_that_is_cancelled_while_the_model_speaks_runs_no_tool():
+    """What it asked for is answered, and named as left undone."""
+    stop = threading.Event()
+
+    def model(messages, tools=None):
+        stop.set()
+        return asks(("add", {"a": 1}), ("read", {"path": "x"}), text="let me see")
+
+    result = run_loop(model, [add, read], "go", cancelled=stop.is_set)
+    assert result.text == "let me see\n\n[stopped: it was cancelled; not run: add, read]"
+    assert (result.calls, [call.name for call in result.undone]) == ([], ["add", "read"])
+    assert said(result) == ["error: not run: it was cancelled"] * 2
+    assert run_loop(lambda messages, tools=None: Reply("done"), [], "go", cancelled=lambda: False).stopped_by == "end"
+
+
+@pytest.mark.parametrize("max_workers, ran", [(1, ["one"]), (2, ["one", "two"]), (3, ["one", "two", "three"])])
+def test_a_loop_that_is_cancelled_while_tools_run_begins_no_other(max_workers, ran):
+    """Those under way are waited for, and what they say is kept; the rest is left undone."""
+    stop = threading.Event()
+
+    def work(name: str) -> str:
+        sleep(1)
+        stop.set()
+        return name
+
+    calls = [("work", {"name": name}) for name in ("one", "two", "three")]
+    model, trace = ScriptedModel([asks(*calls), "never asked for"]), Trace()
+    with virtual_time():
+        result = within(20, lambda: run_loop(model, [work], "go", observer=trace, max_workers=max_workers,
+                                             cancelled=stop.is_set))
+    left = ["one", "two", "three"][len(ran):]
+    assert said(result) == ran + ["error: not run: it was cancelled"] * len(left)
+    assert [call.arguments["name"] for call in result.calls] == ran
+    assert [call.arguments["name"] for call in result.undone] == left
+    assert (result.stopped_by, result.iterations, len(trace.of("tool"))) == ("cancelled", 1, len(ran))
+    assert result.text == {0: "[stopped: it was cancelled]", 1: "[stopped: it was cancelled; not run: work]",
+                           2: "[stopped: it was cancelled; not run: work, work]"}[len(left)]
+
+
+def test_what_says_whether_to_stop_is_a_function():
+    """An event is none, but has one; one that raises is heard, and hangs nothing."""
+    with pytest.raises(TypeError, match="cancelled=<threading.Event.*> must be a function .*, as event.is_set does"):
+        run_loop(ScriptedModel(["x"]), [], "hi", cancelled=threading.Event())
+    answers = iter([False])  # before the model; the two tools find none
+    model = ScriptedModel([asks(("add", {"a": 1}), ("add", {"a": 2}))])
+    with virtual_time(), pytest.raises(StopIteration):
+        within(20, lambda: run_loop(model, [add], "go", cancelled=lambda: next(answers)))
 
 
 # ---- events
@@ -165,23 +441,24 @@ def test_a_loop_tells_an_observer_what_it_does():
     assert trace.events == [
         {"kind": "loop_start", "t": 0, **frame},
         {"kind": "llm", "t": 1.5, **reply, "ms": 1500, "stop_reason": "tool_use"},
-        {"kind": "tool", "t": 2, **frame, "name": "slow_add", "arguments": {"a": 1}, "ms": 500, "error": None},
-        {"kind": "tool", "t": 2, **frame, "name": "sub", "arguments": {}, "ms": 0,
+        {"kind": "tool", "t": 1.5, **frame, "name": "sub", "arguments": {}, "ms": 0,
          "error": "no tool 'sub' (there are: slow_add)"},
+        {"kind": "tool", "t": 2, **frame, "name": "slow_add", "arguments": {"a": 1}, "ms": 500, "error": None},
         {"kind": "llm", "t": 4, **reply, "ms": 2000, "stop_reason": "end"},
         {"kind": "loop_end", "t": 4, **frame, "ms": 4000, "status": "done", "iterations": 2, "error": None}]
     assert (trace.name, trace.status, trace.seconds) == ("brief", "done", 4)
     assert [(call.kind, call.name, call.start, call.end) for call in trace.calls()] == [
-        ("llm", "big", 0, 1.5), ("tool", "slow_add", 1.5, 2), ("tool", "sub", 2, 2), ("llm", "big", 2, 4)]
+        ("llm", "big", 0, 1.5), ("tool", "sub", 1.5, 1.5), ("tool", "slow_add", 1.5, 2), ("llm", "big", 2, 4)]
 
 
 @pytest.mark.parametrize("reply, status, error", [
     (asks(("add", {"a": 1})), "max_iterations", None),
     (Reply("cut", stop_reason="max_tokens"), "max_tokens", None),
+    (Reply("no", stop_reason="refusal"), "refusal", None),
     (ModelError("busy"), "failed", "ModelError: busy"),
 ])
 def test_the_end_of_a_loop_says_how_it_went(reply, status, error):
-    """status is done, max_iterations, max_tokens, failed or interrupted; an error is in the call and in the end."""
+    """status is done, what stopped the loop, failed or interrupted; an error is in the call and in the end."""
     trace = Trace()
     with suppress(ModelError):
         run_loop(ScriptedModel([reply]), [add], "go", 1, observer=trace)
@@ -285,197 +562,56 @@ def test_an_agent_node_takes_a_registry_and_pickles():
     assert pickle.loads(pickle.dumps(node)).fn({"x": 1}) == {"out": "1"}
 
 
-# ---- the registry
+def test_the_tools_of_an_agent_run_together():
+    """On the clock of the run, beside other nodes, under both schedules and with one worker; events name the node."""
+    for schedule in ("waves", "ready"):
+        for max_workers in (None, 1):
+            model = ScriptedModel([asks(("takes", {"seconds": 3}), ("takes", {"seconds": 1})), "done"], latency=1)
+            graph = agent_graph(model, [takes], "answer")
+            graph.add_node("beside", lambda state: sleep(2)).add_edge(START, "beside")
+            trace = Trace()
+            with virtual_time():
+                run = lambda: run_graph(graph, {}, trace, schedule=schedule, max_workers=max_workers)  # noqa: B023, E731
+                assert within(20, run)["answer"] == "done"
+            start = trace.visits()[0].start
+            assert [(call.name, call.node, call.start - start, call.end - start) for call in trace.calls()] == [
+                ("stub", "agent", 0, 1), ("takes", "agent", 1, 2), ("takes", "agent", 1, 4), ("stub", "agent", 4, 5)]
 
 
-def test_a_registry_runs_a_call():
-    """Text comes back as it is, anything else as JSON, and what JSON cannot say as str."""
-    class Odd:
-        def __str__(self):
-            return "odd"
+def test_what_tools_emit_is_heard_as_the_nodes():
+    """A loop in a tool, in a thread of its own, too."""
+    def ask(n: int) -> str:
+        return run_loop(ScriptedModel([f"inner {n}"], latency=n, name="inner"), [], "go").text
 
-    for result, text in [("ä{x}", "ä{x}"), (3, "3"), ({"ä": [1, None]}, '{"ä": [1, null]}'), (None, "null"),
-                         (True, "true"), (Odd(), "odd"), ({1, }, "{1}")]:
-        registry = ToolRegistry([Tool("get", lambda result=result: result, parameters={})])
-        assert registry.execute(ToolCall("c", "get", {})) == text
-
-
-def boom(kind: str):
-    """Goes wrong."""
-    class Mute(Exception):
-        def __str__(self):
-            raise ValueError
-
-    class Unspeakable:
-        def __str__(self):
-            raise ValueError("unspeakable")
-
-    if kind == "unspeakable":
-        return Unspeakable()
-    raise {"value": ValueError("no"), "empty": ValueError(), "key": KeyError("k"), "mute": Mute(),
-           "deep": RecursionError("deep")}[kind]
-
-
-async def later(text: str):
-    """Comes later."""
-    return text
-
-
-@pytest.mark.parametrize("name, arguments, says", [
-    ("ad", {}, "no tool 'ad'; did you mean 'add'? (there are: add, boom, later)"),
-    ("zzz", {}, "no tool 'zzz' (there are: add, boom, later)"),
-    ("", {}, "no tool '' (there are: add, boom, later)"),
-    (None, {}, "no tool None (there are: add, boom, later)"),
-    ("add", {}, "add: missing 'a'; it takes a (integer), b (integer)"),
-    ("add", {"a": 1, "c": 2}, "add: unexpected 'c'; it takes a (integer), b (integer)"),
-    ("add", {"a": "1"}, "add: 'a' must be integer, not '1'; it takes a (integer), b (integer)"),
-    ("add", {"a": True}, "add: 'a' must be integer, not True; it takes a (integer), b (integer)"),
-    ("add", {"a": 1.5, "b": None}, "add: 'a' must be integer, not 1.5; 'b' must be integer, not None; it takes"),
-    ("add", '{"a": 1}', "add: the arguments must be an object, not '{\"a\": 1}'"),
-    ("add", None, "add: the arguments must be an object, not None"),
-    ("boom", {"kind": "value"}, "boom raised ValueError: no"),
-    ("boom", {"kind": "empty"}, "boom raised ValueError"),
-    ("boom", {"kind": "key"}, "boom raised KeyError: 'k'"),
-    ("boom", {"kind": "mute"}, "boom raised Mute"),
-    ("boom", {"kind": "deep"}, "boom raised RecursionError: deep"),
-    ("boom", {"kind": "unspeakable"}, "boom raised ValueError: unspeakable"),
-    ("later", {"text": "x"}, "later is async, and a tool is a plain function: call asyncio.run(...) inside one"),
-])
-def test_a_registry_never_raises(name, arguments, says):
-    """An unknown tool, arguments that do not fit, and whatever a tool does wrong become text for the model."""
-    text = ToolRegistry([add, boom, later]).execute(ToolCall("c", name, arguments))
-    assert text.startswith("error: " + says)
-
-
-def test_a_coroutine_that_a_tool_returned_is_closed():
-    """Nobody will await it, and Python would complain about that much later, somewhere else."""
-    made = []
-
-    def forgets_to_run(text: str):
-        made.append(later(text))
-        return made[0]
-
-    ToolRegistry([forgets_to_run]).execute(ToolCall("c", "forgets_to_run", {"text": "x"}))
-    assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
-
-
-def test_an_argument_that_does_not_fit_is_shortened():
-    """A megabyte in the wrong place is not sent back to the model."""
-    text = ToolRegistry([add]).execute(ToolCall("c", "add", {"a": "x" * 1_000_000}))
-    assert text.startswith("error: add: 'a' must be integer, not 'xxx") and len(text) < 120
-
-
-def test_an_empty_registry_says_that_it_is_empty():
-    """No tools, no suggestion."""
-    assert ToolRegistry([]).execute(ToolCall("c", "add", {})) == "error: no tool 'add' (there are: none)"
-    assert (ToolRegistry([]).specs(), repr(ToolRegistry([]))) == ([], "ToolRegistry(no tools)")
-
-
-def test_a_tool_that_takes_nothing_says_so():
-    """An argument too many is named."""
-    def ping() -> str:
-        return "pong"
-
-    registry = ToolRegistry([ping])
-    assert registry.execute(ToolCall("c", "ping", {})) == "pong"
-    assert registry.execute(ToolCall("c", "ping", {"x": 1})) == "error: ping: unexpected 'x'; it takes no arguments"
-
-
-def test_tools_may_be_wrapped():
-    """retry and timeout keep the name, the docstring and the signature."""
-    (spec,) = ToolRegistry([retry(timeout(add, 2))]).specs()
-    assert (spec.name, spec.description, list(spec.parameters["properties"])) == (
-        "add", "The sum of two numbers.", ["a", "b"])
-    registry = ToolRegistry([timeout(slow_add, 0.1)])
+    trace = Trace()
+    model = ScriptedModel([asks(("ask", {"n": 2}), ("ask", {"n": 1})), "done"])
     with virtual_time():
-        assert within(20, lambda: registry.execute(ToolCall("c", "slow_add", {"a": 1}))) == (
-            "error: slow_add raised TimeoutError: `slow_add` took longer than 0.1 s; it was left running, not stopped")
+        within(20, lambda: run_graph(agent_graph(model, [ask], "answer"), {}, trace))
+    assert [(event["kind"], event["name"], event["node"], event["t"]) for event in trace.of("llm", "tool")] == [
+        ("llm", "stub", "agent", 0), ("llm", "inner", "agent", 1), ("tool", "ask", "agent", 1),
+        ("llm", "inner", "agent", 2), ("tool", "ask", "agent", 2), ("llm", "stub", "agent", 2)]
 
 
-# ---- tools and their schemas
+def test_an_agent_one_call_after_another():
+    """max_workers=1 is what the node hands on, and cancelled too."""
+    model = ScriptedModel([asks(("takes", {"seconds": 3}), ("takes", {"seconds": 1})), "done"])
+    trace = Trace()
+    with virtual_time():
+        within(20, lambda: run_graph(agent_graph(model, [takes], "answer", max_workers=1), {}, trace))
+    assert spans(trace) == [("takes", 0, 3), ("takes", 3, 4)]
+    state = run_graph(agent_graph(model, [takes], "answer", cancelled=lambda: True), {})
+    assert (state.status, state["answer"]) == ("done", "[stopped: it was cancelled]")
 
 
-def test_a_tool_describes_itself():
-    """Name and docstring of the function, unless the Tool says otherwise."""
-    (spec, named) = ToolRegistry([add, Tool("plus", add, "Adds.", {"type": "object"})]).specs()
-    assert (spec.name, spec.description) == ("add", "The sum of two numbers.")
-    assert spec.parameters == {
-        "type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer", "default": 0}},
-        "required": ["a"], "additionalProperties": False}
-    assert (named.name, named.description, named.parameters) == ("plus", "Adds.", {"type": "object"})
-    assert repr(Tool("plus", add)) == "<Tool plus: a (integer), b (integer)>"
-
-
-@pytest.mark.parametrize("annotation, schema, fits, misfits", [
-    (str, {"type": "string"}, ["", "x"], [1, None]),
-    (int, {"type": "integer"}, [0, -1], [1.0, "1", True]),
-    (float, {"type": "number"}, [0, 1.5], ["1", True]),
-    (bool, {"type": "boolean"}, [True, False], [0, "true"]),
-    (list, {"type": "array"}, [[], [1, "a"]], ["ab", {}]),
-    (dict, {"type": "object"}, [{}, {"a": 1}], [[], "a"]),
-    (list[int], {"type": "array", "items": {"type": "integer"}}, [[], [1]], [["1"], [1, None]]),
-    (dict[str, int], {"type": "object"}, [{"a": 1}], [[]]),
-    (int | None, {"type": ["integer", "null"]}, [1, None], ["1"]),
-    (Optional[int], {"type": ["integer", "null"]}, [1, None], ["1"]),  # noqa: UP045 (the older spelling)
-    (int | str, {"type": ["integer", "string"]}, [1, "1"], [None, 1.5]),
-    (list[int] | None, {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]},
-     [[1], None], [["1"], 1]),
-    (Literal["up", "down"], {"enum": ["up", "down"]}, ["up"], ["UP", 1]),
-    ("int", {"type": "integer"}, [1], ["1"]),
-    (object, {}, [1, "1", None, [1]], []),
-    (object | None, {}, [1, None], []),
-])
-def test_a_schema_is_read_from_the_signature(annotation, schema, fits, misfits):
-    """An annotation becomes JSON Schema, and arguments are held to it; what JSON has no word for takes anything."""
-    def fn(x):
-        return "fine"
-
-    fn.__annotations__["x"] = annotation
-    tool = Tool("fn", fn)
-    assert tool.parameters["properties"] == {"x": schema}
-    json.dumps(tool.parameters)
-    assert [tool.misfit({"x": value}) for value in fits] == [""] * len(fits)
-    assert all(tool.misfit({"x": value}).startswith("'x' must be ") for value in misfits)
-
-
-def test_the_words_for_a_type_are_words():
-    """What a model reads names alternatives and items."""
-    def fn(a: list[int], b: Literal["x", "y"], c: int | None, d: list[int] | str, e):
-        return ""
-
-    assert Tool("fn", fn).misfit({}).endswith(
-        "it takes a (array of integer), b (one of 'x', 'y'), c (integer or null), d (array of integer or string), "
-        "e (anything)")
-
-
-def test_defaults_and_open_ends():
-    """A default makes an argument optional and stands in the schema; None as default allows null; ** takes the rest."""
-    def fn(a, b: int = 5, c: str = None, d=object, **rest):
-        return ""
-
-    assert Tool("fn", fn).parameters == {
-        "type": "object", "required": ["a"], "additionalProperties": True,
-        "properties": {"a": {}, "b": {"type": "integer", "default": 5}, "c": {"type": ["string", "null"]}, "d": {}}}
-    assert Tool("fn", fn).misfit({"a": 1, "c": None, "other": 2}) == ""
-
-
-def test_an_annotation_that_cannot_be_resolved_takes_anything():
-    """A tool is not refused for a type that is only there for type checkers."""
-    def fn(a: "NotImported", b: int = 1):  # noqa: F821
-        return ""
-
-    assert Tool("fn", fn).parameters["properties"]["a"] == {}
-
-
-@pytest.mark.parametrize("make, error, says", [
-    (lambda: Tool("get me", add), ValueError, "tool name 'get me': models take 1 to 64 letters, digits, _ and -"),
-    (lambda: ToolRegistry([lambda: 1]), ValueError, r"tool name '<lambda>': .* give the function one, as in Tool\("),
-    (lambda: Tool("x", 5), TypeError, "tool 'x': a tool is a function, not 5"),
-    (lambda: Tool("x", lambda *args: 1), TypeError, r"models give arguments by name, and '\*args' takes none"),
-    (lambda: Tool("x", lambda a, /: a), TypeError, "models give arguments by name, and 'a' takes none"),
-    (lambda: Tool("x", max), ValueError, r"no signature found .*; say what it takes: Tool\(name, fn, parameters="),
-])
-def test_a_tool_that_no_model_could_call_is_refused(make, error, says):
-    """Names, positional parameters and builtins without a signature, where the tool is made."""
-    with pytest.raises(error, match=says):
-        make()
+def test_what_a_timeout_left_behind_can_be_cancelled():
+    """A loop that is late runs on, unless it is told to stop: then it makes no other call."""
+    stop = threading.Event()
+    model = ScriptedModel([asks(("takes", {"seconds": 5})), asks(("takes", {"seconds": 1})), "never asked for"])
+    agent = agent_node("agent", model, [takes], "answer", cancelled=stop.is_set)
+    graph = Graph().add_node(Node("agent", timeout(agent.fn, 2), "agent", on_error="late"))
+    graph.add_node("late", lambda state: stop.set() or sleep(10)).add_edge(START, "agent").add_edge("late", END)
+    graph.add_edge("agent", END)
+    with virtual_time():
+        state = within(20, lambda: run_graph(graph, {}))
+    assert state.errors["agent"].startswith("TimeoutError: ")
+    assert len(model.calls) == 1

@@ -2,41 +2,100 @@
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
+from fake_provider import Call, Fail, FakeProvider, Say, unset
 
+from minigraph import START, Graph, run_graph
 from minigraph.clock import now, virtual_time
 from minigraph.models import Message, ModelError, Reply, ScriptedModel, ToolCall, ToolSpec
-from minigraph.models.base import STOP_REASONS, checked, look_up, render, well_formed
+from minigraph.models.anthropic import anthropic_model
+from minigraph.models.base import KINDS, STOP_REASONS, checked, look_up, render, well_formed, without_keys
+from minigraph.models.openai import openai_model
+from minigraph.models.replay import recorded
+from minigraph.nodes import llm_node
 
 ASK = [Message("system", "Be brief."), Message("user", "What is 2 + 3?")]
 ADD = ToolSpec("add", "The sum of two numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 
 
-# ---- the contract: one function a model, which makes it ready to answer in text, with a tool call, or to fail
+# ---- the contract: one function a model, which makes it ready to do what a case says
 
 
-def scripted_list(case):
-    scripts = {"text": ["five"], "tool": [Reply("", (ToolCall("c1", "add", {"a": 2}),))], "failure": []}
-    return ScriptedModel(scripts[case])
+REPLIES = {
+    "text": Reply("five"),
+    "tool": Reply("", (ToolCall("c1", "add", {"a": 2}),)),
+    "tools": Reply("Both.", (ToolCall("c1", "add", {"a": 2}), ToolCall("c2", "add", {"a": 3}))),
+    "length": Reply("fi", stop_reason="max_tokens"),
+    "refusal": Reply("I would rather not.", stop_reason="refusal"),
+}
+CASES = [*REPLIES, "failure", "echo"]  # echo: it says what the last message says
 
 
-def scripted_function(case):
+def scripted_list(case, stack, folder):
+    if case == "echo":
+        return scripted_function(case, stack, folder)
+    return ScriptedModel([REPLIES[case]] if case in REPLIES else [])
+
+
+def scripted_function(case, stack, folder):
     def answer(messages, tools):
         if case == "failure":
-            raise ModelError("the model is on holiday; ask again tomorrow")
-        return "five" if case == "text" else Reply("", (ToolCall("c1", "add", {"a": 2}),))
+            raise ModelError("overloaded", "the model is on holiday: ask again tomorrow")
+        return messages[-1].content if case == "echo" else REPLIES[case]
 
     return ScriptedModel(answer)
 
 
-MODELS = {"scripted list": scripted_list, "scripted function": scripted_function}
+class replayed:
+    """A recording of the scripted model; it is played from the file alone."""
+
+    def __init__(self, case, stack, folder):
+        self.case, self.path = case, folder / f"{case}.jsonl"
+        self.model = scripted_function(case, stack, folder)
+        self.path.touch()
+
+    def __call__(self, messages, tools=None):
+        if self.case != "failure":
+            recorded(self.model, self.path)(messages, tools)
+        return recorded(None, self.path)(messages, tools)
+
+
+def provider(case, stack):
+    def said(asked):
+        if case == "failure":
+            return Fail(529, "Overloaded")
+        if case == "echo":
+            content = asked.body["messages"][-1]["content"]
+            return Say(content if isinstance(content, str) else content[-1]["text"])
+        reply = REPLIES[case]
+        return Say(reply.text, tuple(Call(call.id, call.name, call.arguments) for call in reply.tool_calls),
+                   reply.stop_reason)
+
+    return stack.enter_context(FakeProvider(said))
+
+
+def remote(make, stream):
+    def ready(case, stack, folder):
+        fake = provider(case, stack)
+        url = fake.anthropic if make is anthropic_model else fake.openai
+        return make("small", api_key="a-key", base_url=url, retries=0, stream=stream)
+
+    return ready
+
+
+MODELS = {"scripted list": scripted_list, "scripted function": scripted_function, "replay": replayed,
+          "anthropic": remote(anthropic_model, False), "anthropic, streamed": remote(anthropic_model, True),
+          "openai": remote(openai_model, False), "openai, streamed": remote(openai_model, True)}
 
 
 @pytest.fixture(params=MODELS)
-def ready(request):
+def ready(request, tmp_path, monkeypatch):
     """The function that makes one model ready: ready("text"), ready("tool"), ready("failure")."""
-    return MODELS[request.param]
+    unset(monkeypatch)
+    with ExitStack() as stack:
+        yield lambda case: MODELS[request.param](case, stack, tmp_path)
 
 
 def test_a_model_answers_in_text(ready):
@@ -60,14 +119,30 @@ def test_a_model_asks_for_tools(ready):
     assert isinstance(call.id, str) and call.id
 
 
-@pytest.mark.parametrize("case", ["text", "tool"])
+def test_a_model_may_ask_for_several_tools_in_one_turn(ready):
+    """The calls come in the model's order, each with an id of its own, beside what it said."""
+    reply = ready("tools")(ASK, [ADD])
+    assert (reply.text, reply.stop_reason) == ("Both.", "tool_use")
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [("add", {"a": 2}), ("add", {"a": 3})]
+    assert len({call.id for call in reply.tool_calls}) == 2
+
+
+@pytest.mark.parametrize("case, text, stop_reason", [
+    ("length", "fi", "max_tokens"), ("refusal", "I would rather not.", "refusal")])
+def test_a_reply_says_why_it_stopped(ready, case, text, stop_reason):
+    """A reply that was cut off, or that refuses, is a reply: what there is of it is kept."""
+    reply = ready(case)(ASK)
+    assert (reply.text, reply.stop_reason) == (text, stop_reason)
+
+
+@pytest.mark.parametrize("case", list(REPLIES))
 def test_a_reply_has_usage_and_a_stop_reason_of_ours(ready, case):
-    """usage is a dict of counts, text a str, and stop_reason one of three words, whichever provider spoke."""
+    """usage is a dict of counts, text a str, and stop_reason one of four words, whichever provider spoke."""
     reply = ready(case)(ASK, [ADD])
     assert isinstance(reply.text, str)
     assert isinstance(reply.usage, dict)
     assert all(isinstance(kind, str) and isinstance(count, int) for kind, count in reply.usage.items())
-    assert reply.stop_reason in ("end", "tool_use", "max_tokens")
+    assert reply.stop_reason in ("end", "tool_use", "max_tokens", "refusal")
 
 
 @pytest.mark.parametrize("case", ["text", "tool"])
@@ -79,18 +154,51 @@ def test_a_model_leaves_what_it_was_asked_alone(ready, case):
 
 
 def test_a_model_reads_a_whole_conversation(ready):
-    """System, user, assistant with tool calls, and tool messages are all taken."""
-    talk = [*ASK, Message("assistant", "", (ToolCall("c0", "add", {"a": 1}),)), Message("tool", "1", tool_call_id="c0")]
+    """System, user, assistant with tool calls, and tool messages are all taken, and the talk goes on."""
+    talk = [*ASK, Message("assistant", "", (ToolCall("c0", "add", {"a": 1}), ToolCall("c1", "add", {}))),
+            Message("tool", "1", tool_call_id="c0"), Message("tool", "", tool_call_id="c1")]
+    model = ready("text")
+    assert model(talk, [ADD]).text == "five"
+    talk += [Message("assistant", "five"), Message("user", "Sure?"), Message("user", "Really?")]
     assert ready("text")(talk, [ADD]).text == "five"
 
 
 def test_a_model_that_fails_says_so_in_one_sentence(ready):
-    """Failure is a ModelError for a person: one line, no dump of a response."""
+    """Failure is a ModelError for a person, one line and no dump of a response, of a kind for a program."""
     with pytest.raises(ModelError) as caught:
         ready("failure")(ASK)
     sentence = str(caught.value)
     assert 10 < len(sentence) < 250
     assert "\n" not in sentence and "{" not in sentence
+    assert caught.value.kind in KINDS
+
+
+NASTY = [
+    "{x} {{y}} {state.__class__} {0} %s $x }{",
+    '{"a": [1, {"b": "}\\n"}], "c": null}',
+    "<script>alert('x')</script> & <b>&amp;</b> <!-- [link](javascript:x) -->",
+    "\x00\x01\x08\x1b[31m\x7f\x85\u2028\u202e\ufeff",
+    "🙂 e\u0301 日本語 \U0001d54f",
+    " \t leading, trailing, \r\n\r\n lines \n",
+    "data: [DONE]\n\nevent: message_stop\ndata: {}\n\n",
+]
+
+
+@pytest.mark.parametrize("text", [*NASTY, "{x}<b>\x00🙂é" * 100_000], ids=[*(text[:12] for text in NASTY), "1 MB"])
+def test_text_comes_through_whole(ready, text):
+    """Braces, JSON, markup, control characters, a megabyte: what goes in comes out, in a node too, never evaluated."""
+    model = ready("echo")
+    assert model([Message("user", text)]).text == text
+    graph = Graph().add_node(llm_node("say", "{text}", "said", model)).add_edge(START, "say")
+    assert run_graph(graph, {"text": text, "x": "filled in"})["said"] == text
+
+
+def test_a_model_is_asked_by_many_at_once(ready):
+    """Sixteen threads share one model, and each gets the answer to its own question."""
+    model = ready("echo")
+    with ThreadPoolExecutor(16) as pool:
+        texts = list(pool.map(lambda number: model([Message("user", f"number {number}")]).text, range(48)))
+    assert texts == [f"number {number}" for number in range(48)]
 
 
 # ---- what is said
@@ -108,9 +216,32 @@ def test_messages_and_replies_refuse_words_that_are_not_ours():
     """A role and a stop reason are checked where they are written."""
     with pytest.raises(ValueError, match="message role 'usr': a role is one of system, user, assistant, tool"):
         Message("usr", "hello")
-    with pytest.raises(ValueError, match="stop_reason 'stop': a reply stops for one of end, tool_use, max_tokens"):
+    with pytest.raises(ValueError, match="kind 'nope': a ModelError is of one of the kinds auth, rate_limit, overload"):
+        ModelError("nope", "it failed")
+    with pytest.raises(ValueError, match="stop_reason 'stop': a reply stops for one of end, tool_use, max_tokens, ref"):
         Reply("hello", stop_reason="stop")
-    assert STOP_REASONS == ("end", "tool_use", "max_tokens")
+    assert STOP_REASONS == ("end", "tool_use", "max_tokens", "refusal")
+
+
+@pytest.mark.parametrize("error, kind", [
+    (ModelError("it failed"), "other"), (ModelError("auth", "it failed"), "auth")])
+def test_a_model_error_is_a_sentence_and_a_kind(error, kind):
+    """Its text is the sentence alone; the kind survives a pickle; a sentence alone is of the kind "other"."""
+    for one in (error, pickle.loads(pickle.dumps(error))):
+        assert (str(one), one.kind, one.args) == ("it failed", kind, ("it failed",))
+
+
+@pytest.mark.parametrize("text, shown", [  # in two parts, so that nobody who looks for keys finds some here
+    ("sk-" + "ant-api03-AbCd_1234567890xyz.", "[key]."),
+    ("key=sk-" + "proj-0123456789abcdef&x", "key=[key]&x"),
+    ("\nghp_" + "0123456789abcdefghij0123456789abcdef\n", "\n[key]\n"),
+    ("Authorization: Bearer " + "abcdefghijklmnop.qrs", "Authorization: [key]"),
+    ("AKIA" + "IOSFODNN7EXAMPLE hf_" + "abcdefghijklmnopqrstuv", "[key] [key]"),
+    *[(text, text) for text in ("a task-force", "sk-learn-extension", "the bearer of news", "risk-0123456789012")],
+])
+def test_what_looks_like_a_key_is_not_shown(text, shown):
+    """The usual forms of secret keys become "[key]", and words do not."""
+    assert without_keys(text) == shown
 
 
 def test_what_is_said_is_said():

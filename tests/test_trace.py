@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from charts import letter, letter_inside, mapped, nested, research, run_then_resume
 from helpers import make, within
 
-from minigraph import END, Graph, emit, run_graph
+from minigraph import END, START, Graph, GraphError, emit, run_graph
 from minigraph import clock as clocks
+from minigraph.nodes import graph_node, human_node, map_node
 from minigraph.trace import Trace
 
 both = pytest.mark.parametrize("schedule", ["waves", "ready"])
@@ -316,3 +318,198 @@ def test_a_trace_is_large_and_quick() -> None:
     visits = within(20, trace.visits)
     assert len(visits) == n
     assert {v.retries for v in visits} == {1}
+
+
+# ---- runs inside nodes
+
+
+def test_what_a_trace_knows_is_of_the_run_itself() -> None:
+    """Not of a graph or a loop inside a node, be it heard before the run's own end, and ended otherwise."""
+    def agent(state: Any) -> None:
+        emit("loop_start", {"workflow": "loop"})
+        emit("loop_end", {"workflow": "loop", "status": "max_iterations"})
+
+    inner = make("START>x", name="inner", x=fail)
+    graph = make("START>a a>b b>c", name="outer", a=agent, c=nap(1),
+                 b={"fn": graph_node("b", inner, [], []).fn, "kind": "graph", "on_error": "c"})
+    trace = traced(graph)
+    assert [(e["kind"], e.get("node"), e["status"]) for e in trace.of("loop_end", "graph_end")] == [
+        ("loop_end", "a", "max_iterations"), ("graph_end", "b", "failed"), ("graph_end", None, "done")]
+    assert (trace.name, trace.nodes, trace.schedule, trace.status) == ("outer", ["a", "b", "c"], "waves", "done")
+    half = Trace(trace.events[: trace.events.index(trace.of("graph_end")[0]) + 1])
+    assert half.status is None  # the inner run is over, the run is not
+
+
+def test_the_table_of_nested_graphs() -> None:
+    """Inner nodes go by the path to them, and their waves by the wave they ran in; a second visit has its own rows."""
+    assert traced(nested(2)).to_text().splitlines() == [
+        "wave  node                  start      end    ms",
+        "1     plan                0.000 s  0.500 s   500",
+        "2     research            0.500 s  1.800 s  1300  set the pace",
+        "2.1   research/search     0.500 s  1.500 s  1000  set the pace",
+        "2.1   research/recall     0.500 s  0.900 s   400  waited 0.600 s at the barrier",
+        "2     weather             0.500 s  1.200 s   700  waited 0.600 s at the barrier",
+        "2.2   research/rank       1.500 s  1.800 s   300  → good",
+        "3     write               1.800 s  2.800 s  1000  → again",
+        "4     research (visit 2)  2.800 s  4.100 s  1300",
+        "4.1   research/search     2.800 s  3.800 s  1000  set the pace",
+        "4.1   research/recall     2.800 s  3.200 s   400  waited 0.600 s at the barrier",
+        "4.2   research/rank       3.800 s  4.100 s   300  → good",
+        "5     write (visit 2)     4.100 s  5.100 s  1000  → done",
+        "report: done after 5.100 s"]
+    assert "." not in "".join(line.split()[0] for line in traced(nested(2), schedule="ready").to_text().splitlines())
+
+
+def test_waves_and_paces_are_those_of_the_graph_itself() -> None:
+    """An inner wave has numbers from 1, too; nothing of it gets into the outer waves, nor the other way round."""
+    trace = traced(nested(2))
+    assert [[visit.node for visit in wave] for wave in trace.waves()] == [
+        ["plan"], ["research", "weather"], ["write"], ["research"], ["write"]]
+    assert trace.paces() == {("research", 1)}
+    assert [(v.within, v.node, v.visit, v.wave) for v in trace.visits() if v.within] == [
+        ("research", "research/search", 1, 1), ("research", "research/recall", 1, 1),
+        ("research", "research/rank", 1, 2)] * 2
+
+
+def test_waits_and_routes_of_an_inner_graph_are_its_own() -> None:
+    """Also where it has nodes of the same names as the outer one, at the same time and in the same wave."""
+    inner = make("START>a,b", name="inner", a=nap(1), b=nap(4),
+                 routers={"b": (lambda state: "inside", {"inside": END})})
+    graph = make("START>a,b", name="outer", a=nap(9), b={"fn": graph_node("b", inner, [], []).fn, "kind": "graph"},
+                 routers={"b": (lambda state: "outside", {"outside": END})})
+    assert [(v.node, v.wait, v.labels) for v in traced(graph).visits()] == [
+        ("a", 0, []), ("b", 5, ["outside"]), ("b/a", 3, []), ("b/b", 0, ["inside"])]
+
+
+def test_the_items_of_a_map_are_visits() -> None:
+    """Named by their number, in order, and held by the map's node."""
+    trace = traced(mapped(3, frozenset({1})))
+    assert [(v.node, v.within, round(v.wait, 3), v.error) for v in trace.visits()[2:5]] == [
+        ("fetch/0", "fetch", 0.4, None), ("fetch/1", "fetch", 0.2, "ValueError: no page 1"),
+        ("fetch/2", "fetch", 0, None)]
+
+
+@both
+def test_nested_runs_read_the_same_every_time(schedule: str) -> None:
+    """Two graphs and two maps at once, in threads, some of them again in the moment in which they ended."""
+    def items(item: int) -> None:
+        emit("hello", {"item": item})
+        clocks.sleep(item % 3)
+
+    def graph() -> Graph:
+        turns = iter(["again", "done"] * 2)
+        found = Graph("all").add_node(map_node("m", items, "pages", "out", max_visits=2))
+        found.add_node(map_node("n", items, "pages", "out2")).add_node(graph_node("g", research(), [], []))
+        found.add_node(graph_node("h", nested(1), [], []))
+        for name in ("m", "n", "g", "h"):
+            found.add_edge(START, name)
+        return found.add_router("m", lambda state: next(turns), {"again": "m", "done": END})
+
+    def once() -> Trace:
+        trace = Trace()
+        with clocks.virtual_time():
+            run_graph(graph(), {"pages": list(range(9))}, trace, schedule=schedule)
+        return trace
+
+    def bare(trace: Trace) -> list[dict[str, Any]]:
+        return [{key: value for key, value in event.items() if key not in ("graph", "state")} for event in trace]
+
+    first = within(60, once)
+    assert [v.visit for v in first.visits() if v.node == "m"] == [1, 2]
+    starts = [(v.node, v.within) for v in first.visits()]
+    second = starts.index(("m", None), starts.index(("m", None)) + 1)
+    assert starts[second + 1:second + 10] == [(f"m/{i}", "m") for i in range(9)]
+    for _ in range(10):
+        again = within(60, once)
+        assert bare(again) == bare(first)
+        assert again.to_text() == first.to_text()
+
+
+# ---- people, and runs that go on
+
+
+def test_a_gate_waits_until_the_run_is_over() -> None:
+    """The row says for what; so does that of the node that holds it; nobody waits for a gate at the barrier."""
+    assert traced(letter()).to_text().splitlines() == [
+        "wave  node       start      end    ms",
+        "1     draft    0.000 s  1.000 s  1000",
+        "2     facts    1.000 s  4.000 s  3000",
+        "2     approve  1.000 s  4.000 s  3000  waits for an answer: Send this? Dear Ada",
+        "letter: paused after 4.000 s"]
+    visits = {v.node: v for v in traced(letter_inside()).visits()}
+    assert visits["mail"].question == visits["mail/approve"].question == "Send this? Dear Ada"
+    assert (visits["mail/approve"].start, visits["mail/approve"].end, visits["mail/approve"].ended) == (1.5, 6.5, False)
+    assert (visits["mail/facts"].question, visits["mail/facts"].ended) == (None, True)
+
+
+def test_a_resumed_run_stands_alone() -> None:
+    """Its table begins with the gate that was answered, and says how much had been done before."""
+    first, again = Trace(), Trace()
+    run_then_resume(letter(), {"approve": "yes"}, first, again)
+    *table, ending = again.to_text().splitlines()
+    assert [row[6:] for row in table] == [
+        "node       start      end   ms",
+        "approve  0.000 s  0.000 s    0",
+        "send     0.000 s  0.200 s  200"]
+    assert ending == "letter: done after 0.200 s, resumed from 3 records"
+    assert (again.status, again.schedule) == ("done", "waves")
+
+
+def test_one_trace_may_hear_a_run_and_what_came_after_the_answer(tmp_path: Path) -> None:
+    """The second part lies after the first; its status is the run's, its waves are waves of their own."""
+    trace = Trace()
+    run_then_resume(letter_inside(), {"mail/approve": "yes"}, trace, trace)
+    assert [(v.node, v.start, v.end, v.question) for v in trace.visits()] == [
+        ("begin", 0, 0.5, None), ("mail", 0.5, 6.5, "Send this? Dear Ada"), ("mail/draft", 0.5, 1.5, None),
+        ("other", 0.5, 6.5, None), ("mail/facts", 1.5, 4.5, None),
+        ("mail/approve", 1.5, 6.5, "Send this? Dear Ada"),
+        ("mail", 6.5, 6.7, None), ("mail/approve", 6.5, 6.5, None), ("mail/send", 6.5, 6.7, None)]
+    assert trace.to_text().splitlines()[-1] == "outer: done after 6.700 s"
+    assert [[v.node for v in wave] for wave in trace.waves()] == [["begin"], ["mail", "other"], ["mail"]]
+    trace.to_jsonl(tmp_path / "both.jsonl")
+    back = Trace.from_jsonl(tmp_path / "both.jsonl")
+    assert (back.visits(), back.to_text()) == (trace.visits(), trace.to_text())
+
+
+def test_two_parts_that_meet_in_one_moment_do_not_mix() -> None:
+    """The question was asked in the moment in which the run ended, and was answered, and is still told of the first."""
+    quiet = make("START>draft", name="quiet", draft=nap(1)).add_node(human_node("ask", "Well?", "answer"))
+    outer = make("START>mail", mail={"fn": graph_node("mail", quiet.add_edge("draft", "ask"), [], []).fn})
+    trace = Trace()
+    run_then_resume(outer, {"mail/ask": "yes"}, trace, trace)
+    assert [(v.node, v.start, v.end, v.question) for v in trace.visits()] == [
+        ("mail", 0, 1, "Well?"), ("mail/draft", 0, 1, None), ("mail/ask", 1, 1, "Well?"), ("mail", 1, 1, None),
+        ("mail/ask", 1, 1, None)]
+
+
+def test_a_visit_that_was_cut_off_says_so() -> None:
+    """In a run that goes on, or whose inner graph raced: it lasts until the inner run was over, and set no pace."""
+    inner = make("START>a,b", name="inner", a=nap(1, x=1), b=nap(1, x=2))
+    graph = make("START>g,h", name="outer", g={"fn": graph_node("g", inner, [], []).fn, "kind": "graph"}, h=nap(5))
+    trace = Trace()
+    with clocks.virtual_time(), pytest.raises(GraphError):
+        run_graph(graph, {}, trace)
+    half = Trace([event for event in trace.events if event["t"] < 1])
+    assert [line.split("  ")[-1] for line in half.to_text().splitlines()[1:-1]] == ["has not ended"] * 4
+    assert half.paces() == set()
+    cut = Trace([event for event in trace.events if event["kind"] != "node_end"])
+    assert [(v.node, v.end, v.ended) for v in cut.visits() if v.within] == [("g/a", 1, False), ("g/b", 1, False)]
+
+
+def test_a_node_called_like_a_part_of_the_reader_is_a_node() -> None:
+    """Kinds of events that nodes invent are not taken for the engine's."""
+    trace = traced(make("START>a", a=lambda state: [emit(kind, {"x": 1}) for kind in (
+        "close", "asks", "holder", "__init__")] and None))
+    assert [v.node for v in trace.visits()] == ["a"]
+
+
+def test_what_nodes_wrote_can_be_anything_and_the_file_is_written(tmp_path: Path) -> None:
+    """Keys that are no strings, circles, halves of emoji: written as text, or as they were."""
+    circle: dict[str, Any] = {}
+    circle["self"] = circle
+    odd = {"pairs": {(1, 2): 3}, "circle": circle, "half": "\ud83d", "plain": [1, 2]}
+    trace = traced(make("START>a", a=lambda state: odd))
+    trace.to_jsonl(tmp_path / "odd.jsonl")
+    [end] = Trace.from_jsonl(tmp_path / "odd.jsonl").of("node_end")
+    assert end["keys"] == list(odd)
+    assert end["writes"] == {"pairs": "{(1, 2): 3}", "circle": "{'self': {...}}", "half": "\ud83d", "plain": [1, 2]}

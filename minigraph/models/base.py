@@ -14,12 +14,24 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 ROLES = ("system", "user", "assistant", "tool")
-STOP_REASONS = ("end", "tool_use", "max_tokens")
+STOP_REASONS = ("end", "tool_use", "max_tokens", "refusal")
+KINDS = ("auth", "rate_limit", "overloaded", "timeout", "bad_request", "refused", "connection", "other")
 Template = str | Callable[[Any], str]  # text with {key} in it, or a function of the state
 
 
 class ModelError(Exception):
-    """A model that could not answer: one sentence for a person, whichever provider failed."""
+    """A model that could not answer: one sentence for a person, and its `kind`, one word for a program.
+
+    ModelError(kind, sentence), where the kind is one of KINDS; ModelError(sentence) is of the kind "other".
+    """
+
+    def __init__(self, kind: str, message: str | None = None) -> None:
+        if message is None:
+            kind, message = "other", kind
+        elif kind not in KINDS:
+            raise ValueError(f"kind {kind!r}: a ModelError is of one of the kinds {', '.join(KINDS)}")
+        super().__init__(message)
+        self.kind = kind
 
 
 @dataclass(frozen=True)
@@ -62,7 +74,9 @@ class Message:
 class Reply:
     """What a model answered: text, the tools it wants run, why it stopped, and tokens by kind in `usage`.
 
-    A reply that asks for tools has not ended, so with `tool_calls` the reason "end" becomes "tool_use".
+    stop_reason: "end" (it said all it wanted), "tool_use" (it waits for results), "max_tokens" (it was cut off at a
+    limit) or "refusal" (it would not answer). A reply that asks for tools has not ended, so with `tool_calls` the
+    reason "end" becomes "tool_use". usage: input_tokens and output_tokens where the model counts them.
     """
 
     text: str
@@ -88,6 +102,19 @@ def name_of(fn: Any) -> str:
     """The name of a function, or of a callable object: its own `name`, or else its type's."""
     name = getattr(fn, "__name__", None) or getattr(fn, "name", None)
     return name if isinstance(name, str) else type(fn).__name__
+
+
+_KEYS = re.compile(r"""
+    \b (?: sk | pk | rk ) [-_] (?= [\w-]*\d ) [\w-]{12,}
+  | \b gh[opsu]_ \w{20,} | \b github_pat_ \w{20,}
+  | \b AKIA [0-9A-Z]{16} \b | \b AIza [\w-]{30,} | \b xox[abprs]- [\w-]{10,} | \b hf_ \w{20,}
+  | \b Bearer \s+ [\w.~+/=-]{12,}
+""", re.VERBOSE)
+
+
+def without_keys(text: str) -> str:
+    """The text with "[key]" in place of whatever has the form of a secret key."""
+    return _KEYS.sub("[key]", text)
 
 
 def checked(reply: Any, model: Any) -> Reply:

@@ -41,7 +41,7 @@ def brief(scans: Mapping[str, Scan], model: Model, write: Write, date: str,
     tools = tools_over(scans, date, pace or {})
     day = Date.fromisoformat(date)
     loop = run_loop(model, tools, f"Today is {spelled_out(day)}. Brief me.", observer=observer, system=INSTRUCTIONS,
-                    name="brief")
+                    name="brief", max_workers=1)  # as the loop that was measured: one tool after another
     read = list(dict.fromkeys(call.name for call in loop.tool_calls))
     left = [tool.name for tool in tools if tool.name not in read]
     looked = f"*Looked at: {', '.join(read) or 'nothing'}. Not looked at: {', '.join(left) or 'nothing'}.*"
