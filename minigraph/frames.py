@@ -133,15 +133,16 @@ class Reel:
             if call.begun is not None:
                 nodes[name] = replace(nodes[name], seconds=call.so_far(now), inside=str(self.inside.get(name, "")))
         slowest = max((call.so_far(now) for call in self.row), default=0.0)
-        cards = tuple(Card(call.node, call.visit, call.state, call.so_far(now),
-                           call.so_far(now) / slowest if slowest else 0.0, call.note, call.keys, call.words,
-                           str(self.inside.get(call.node, "")) if call.begun is not None else "",
-                           call.note.startswith(("waited", AT_BARRIER)))
-                      for call in self.row[:CARDS])
+        cards = tuple(self.card(call, call.so_far(now), slowest) for call in self.row[:CARDS])
         rest = self.row[CARDS:]
         more = f"and {len(rest)} more: {counted(call.state for call in rest)}" if rest else ""
         return Frame(self.name, self.status, now, self.wave, nodes, dict(self.edges), cards, more, dict(self.board),
                      dict(self.fresh), tuple(self.rows), self.error, self.notice, self.panel)
+
+    def card(self, call: _Call, seconds: float, slowest: float) -> Card:
+        inside = str(self.inside.get(call.node, "")) if call.begun is not None else ""
+        return Card(call.node, call.visit, call.state, seconds, seconds / slowest if slowest else 0.0, call.note,
+                    call.keys, call.words, inside, call.note.startswith(("waited", AT_BARRIER)))
 
     # ---- the run as a whole
 

@@ -8,6 +8,7 @@ What a graph inside a node ran stands below that node; the many items of a map s
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
@@ -213,12 +214,15 @@ def lanes_of(bars: list[Bar]) -> list[Lane]:
 def packed(bars: Iterable[Bar]) -> list[list[Bar]]:
     """The bars, which come in order of their start, in as few rows as they fit into, none over another."""
     found: list[list[Bar]] = []
+    free: list[tuple[float, int]] = []  # when a row is free, and which: a heap
     for bar in bars:
-        free = next((row for row in found if row[-1].over <= bar.start + 1e-9), None)
-        if free is None:
-            found.append([bar])
+        if free and free[0][0] <= bar.start + 1e-9:
+            row = heapq.heappop(free)[1]
+            found[row].append(bar)
         else:
-            free.append(bar)
+            row = len(found)
+            found.append([bar])
+        heapq.heappush(free, (bar.over, row))
     return found
 
 

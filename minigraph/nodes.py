@@ -111,6 +111,9 @@ class AskModel:
         if self.system:
             messages.insert(0, Message("system", render(self.system, state)))
         reply = self.ask(messages)
+        if reply.stop_reason == "refusal":
+            raise ModelError("refused", f"model {name_of(self.model)!r} refused to answer"
+                                        + (f": {reply.text}" if reply.text else ""))
         if reply.tool_calls:
             raise ModelError(f"model {name_of(self.model)!r} asked for the tool {reply.tool_calls[0].name!r}, and an "
                              f"llm_node has no tools; an agent_node has")

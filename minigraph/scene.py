@@ -71,10 +71,9 @@ class Scene:
         _make_room(drawn.nodes, drawn.edges)
         try:
             svg = ElementTree.fromstring(_graphviz(notation.dot(drawn, upright=True), "svg"))
-        except PictureError as error:
-            self.why = str(error)
-            return
-        self.template = Template(self.opened(svg, {mark.id: mark.name for mark in drawn.nodes}))
+            self.template = Template(self.opened(svg, {mark.id: mark.name for mark in drawn.nodes}))
+        except Exception as error:  # whoever watches a run sees the cards rather than a traceback
+            self.why = str(error) if isinstance(error, PictureError) else f"Graphviz drew what cannot be read: {error}"
 
     def fill(self, slots: Mapping[str, str]) -> str:
         """The picture as SVG; "" where there is none."""
@@ -85,7 +84,17 @@ class Scene:
         if self.template is None:
             return
         yield "title@aria-label", f"{frame.name}: {frame.title}"
+        yield from self._node_slots(frame)
         over = frame.status not in ("running", "not begun")
+        for number, arrow in enumerate(self.arrows):
+            kinds = ("static", "on_error") if arrow.kind == "either" else (arrow.kind,)
+            times = sum(frame.edges.get((arrow.src, arrow.dst, kind), 0) for kind in kinds)
+            taken = "taken" if times else "left" if over else "open"
+            yield f"e{number}@class", f"edge {arrow.kind} {taken}"
+            if arrow.kind != "static":  # the only ones without a label
+                yield f"e{number}.x", f" ×{times}" if times > 1 else ""
+
+    def _node_slots(self, frame: Frame) -> Iterator[tuple[str, str]]:
         reached = any(times for (_, dst, _), times in frame.edges.items() if dst == END)
         for name, place in self.ids.items():
             node = frame.nodes.get(name)
@@ -95,13 +104,6 @@ class Scene:
             yield f"{place}@class", f"node is-{node.state.replace(' ', '-')}"
             yield f"{place}.f", escape(shown(node.facts)) if node.facts else ""
             yield f"{place}.t", escape(": ".join(map(shown, filter(None, (name, node.state, node.words)))))
-        for number, arrow in enumerate(self.arrows):
-            kinds = ("static", "on_error") if arrow.kind == "either" else (arrow.kind,)
-            times = sum(frame.edges.get((arrow.src, arrow.dst, kind), 0) for kind in kinds)
-            taken = "taken" if times else "left" if over else "open"
-            yield f"e{number}@class", f"edge {arrow.kind} {taken}"
-            if arrow.kind != "static":  # the only ones without a label
-                yield f"e{number}.x", f" ×{times}" if times > 1 else ""
 
     # ---- from Graphviz's picture to ours
 

@@ -25,9 +25,9 @@ GATHER = "minigraph.workflows.gather"
 # What the modules may import from outside. A name that is missing here is refused, not overlooked.
 HARMLESS = {
     "__future__", "base64", "collections", "contextlib", "contextvars", "copy", "dataclasses", "datetime", "difflib",
-    "functools", "heapq", "html", "inspect", "io", "itertools", "json", "logging", "math", "numbers", "operator", "os",
-    "pathlib", "pickle", "queue", "re", "shutil", "sqlite3", "string", "sys", "sysconfig", "textwrap", "threading",
-    "time", "traceback", "types", "typing", "unicodedata", "warnings", "weakref", "zoneinfo",
+    "functools", "hashlib", "heapq", "html", "inspect", "io", "itertools", "json", "logging", "math", "numbers",
+    "operator", "os", "pathlib", "pickle", "queue", "re", "reprlib", "shutil", "sqlite3", "string", "sys", "sysconfig", "textwrap", "threading",
+    "time", "traceback", "types", "typing", "unicodedata", "warnings", "weakref", "xml.etree", "xml.sax", "zoneinfo",
     "concurrent.futures",
     "icalendar", "recurring_ical_events",  # the calendar
     "graphviz",  # a graph that is shown in a notebook draws itself

@@ -577,3 +577,16 @@ def test_what_cannot_be_done_leaves_no_run_behind(capsys):
     run(capsys, "content", INSULT)
     assert run(capsys, "resume", "content-1", "--from", 7, "--answer", "person=maybe")[0] == 1
     assert [row.id for row in SqliteStore(runs.STORE).list()] == ["content-1"]
+
+
+def test_a_damaged_run_does_not_hide_the_others(capsys):
+    """`runs` lists it as damaged, says what to do, and lists the rest."""
+    import sqlite3
+    run(capsys, "content", CALM)
+    run(capsys, "content", INSULT)
+    with sqlite3.connect(runs.STORE) as db:
+        db.execute("UPDATE records SET record = '{' WHERE run = 1 AND number = 3")
+    db.close()
+    one, two = json.loads(run(capsys, "runs", "--json")[1])
+    assert (one["status"], two["status"]) == ("damaged", "paused")
+    assert "record 3 of run 'content-1'" in one["note"] and "keeps what comes before it" in one["note"]

@@ -21,7 +21,8 @@ from minigraph.clock import sleep, virtual_time
 from minigraph.draw import PictureError, draw, quoted, sheet, shown, spelled, to_dot, to_mermaid, to_text, wrapped
 from minigraph.gates import human_node
 from minigraph.nested import graph_node, map_node
-from minigraph.palette import LETTERS, READABLE, contrast
+from minigraph.palette import INSIDE, LETTERS, READABLE, contrast
+from minigraph.palette import KINDS as FILLS
 from minigraph.resume import resume_graph
 from minigraph.shape import KINDS
 from minigraph.sheet import ROOM
@@ -600,8 +601,9 @@ def test_in_a_deep_picture_ranks_stand_closer():
 
 
 def test_in_a_crowd_labels_stand_on_slips_of_paper():
-    """Lines that pass there go under them; in an ordinary picture nothing is covered."""
+    """Lines stand closer, and those that pass a label go under it; in an ordinary picture nothing is covered."""
     assert 'BGCOLOR="#FFFFFF"' in to_dot(crowd())
+    assert (settings_of(crowd())["nodesep"], settings_of(gather())["nodesep"]) == ("0.2", "0.3")
     assert "BGCOLOR" not in to_dot(content()) + to_dot(gather())
     box = Graph("g").add_node(graph_node("box", crowd(), [], [])).add_edge(START, "box")
     dot = to_dot(box, nested=True)
@@ -980,6 +982,10 @@ def test_a_box_without_an_end_lets_its_edges_out_at_the_last_node():
     graph = make("START>box box>after", box={"fn": inner.fn, "kind": "graph"})
     edge = next(line.strip() for line in to_dot(graph).splitlines() if "ltail" in line)
     assert edge.startswith("n5 -> n6 [")  # n0 START, n1 the box, n2 its START, n3 a, n4 b, n5 c, n6 after
+    around = make("START>b,c c>b", b={"max_visits": 2}, routers={"b": (lambda state: "again", {"again": "c"})})
+    graph = make("START>box box>after", box={"fn": graph_node("box", around, [], []).fn, "kind": "graph"})
+    edge = next(line.strip() for line in to_dot(graph).splitlines() if "ltail" in line)
+    assert edge.startswith("n3 -> n5 [")  # b leads back and nowhere else
 
 
 def test_boxes_show_the_state_of_their_node():
@@ -990,6 +996,7 @@ def test_boxes_show_the_state_of_their_node():
     graph, _, trace = resumed("yes")
     read = read_boxes(to_dot(graph, trace))
     assert (read["nodes"]["research"]["penwidth"], read["nodes"]["research"]["style"]) == ("2.2", "filled,rounded")
+    assert read["nodes"]["research"]["fillcolor"] == INSIDE["graph"] != FILLS["graph"]
     blocked = make("START>bad bad>box", bad=fails(), box={"fn": graph_node("box", make("START>a"), [], []).fn,
                                                           "kind": "graph"})
     box = read_boxes(to_dot(blocked, run(blocked)[1]))["nodes"]["box"]

@@ -464,6 +464,14 @@ def test_without_graphviz(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "(no picture: no Graphviz here: &lt;b&gt;install&lt;/b&gt; it)" in html and "● running · 1.2 s" in html
 
 
+def test_a_graphviz_that_draws_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Graphviz drew cannot be read: there are the cards, and a sentence."""
+    for drawn in (b"no SVG", b"<svg viewBox='0 0 1 1'/>", b"<svg/>"):
+        monkeypatch.setattr(scenes, "_graphviz", lambda *args, drawn=drawn: drawn)
+        frame = at(fan(), 1.2)
+        assert frame.svg() == "" and "(no picture: Graphviz drew what cannot be read: " in frame.html()
+
+
 def test_too_large_for_a_picture() -> None:
     """A graph of more than 150 nodes has cards and no picture."""
     frame = last(make("START>" + ",".join(f"n{number}" for number in range(151))))

@@ -667,3 +667,14 @@ class _Into:
 
     def __call__(self, state):
         return {self.key: self.fn(state)["sum"]}
+
+
+def test_a_refusal_is_no_answer():
+    """A model that refuses fails its node, in its own words, and nothing is written."""
+    refuses = lambda messages, tools=None: Reply("I would rather not.", stop_reason="refusal")  # noqa: E731
+    graph = Graph("g").add_node(llm_node("ask", "?", "answer", refuses)).add_edge(START, "ask")
+    state = run_graph(graph, {})
+    assert "answer" not in state
+    assert state.errors["ask"].startswith("ModelError: model ")
+    assert state.errors["ask"].endswith("refused to answer: I would rather not.")
+    assert state.exceptions["ask"].kind == "refused"

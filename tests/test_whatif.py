@@ -262,9 +262,12 @@ def test_what_it_comes_to_stands_above():
 def test_what_does_not_run_says_so():
     """A lane without a bar, a refusal, a blocked node."""
     assert "person|does not run|" in page(lap()).text
-    loud = page(lap(), choices={"check": "again"}).text
-    assert "✗ refused|" in loud
-    assert "draft: max_visits=3 reached|" in loud
+    loud = page(lap(), choices={"check": "again"})
+    assert [said["title"] for said in loud.of("said") if "refused" in said["title"]] == (
+        ["refused: max_visits=3 reached"] * 2)
+    assert "✗|" in loud.text  # there is no room for a word between the last bar and the edge
+    assert "draft: max_visits=3 reached|" in loud.text
+    assert "✗ refused|" in page(lap(on_error="person"), {"person": 5}, choices={"check": "again"}).text
     graph = make("START>a a>b,c", a={"max_visits": 1}, c={}, routers={"b": (lambda s: "x", {"x": "a", "y": END})})
     assert "✗ refused|" in page(graph, choices={"b": "x"}).text
 

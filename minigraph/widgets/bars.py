@@ -50,9 +50,10 @@ def side_by_side(forecasts: Sequence[Forecast], names: Sequence[str]) -> str:
     """The forecasts as one piece of HTML, on one scale; `names` are the lanes, from the top down."""
     span = max((forecast.seconds for forecast in forecasts), default=0.0) or 1.0
     panels = "".join(panel(forecast, names, span) for forecast in forecasts)
+    refused = " ✗: refused." if any(forecast.trace.of("refused") for forecast in forecasts) else ""
     return (f'{STYLE}<div class="mg-bars"><div class="two">{panels}</div>'
             '<div class="foot">◆ and a thick edge: the critical path, which alone decides how long it takes. '
-            "Hatched: waits at the barrier.</div></div>")
+            f"Hatched: waits at the barrier.{refused}</div></div>")
 
 
 def panel(forecast: Forecast, names: Sequence[str], span: float) -> str:
@@ -96,8 +97,11 @@ def _lane(name: str, visits: Sequence[Visit], forecast: Forecast, span: float) -
     track: list[str] = []
     for visit in visits:
         track += _bar(visit, visit in critical, alone=len(visits) == 1, span=span)
-    track += [_beside(event["t"], span, "✗ refused", _text(event["why"]))
-              for event in forecast.trace.of("refused") if event["node"] == name]
+    for event in forecast.trace.of("refused"):
+        if event["node"] == name:
+            free = max(span - event["t"], event["t"] - visits[-1].end if visits else 0.0)
+            mark = "✗ refused" if free / span >= ROOM else "✗"
+            track.append(_beside(event["t"], span, mark, _text(f"refused: {event['why']}")))
     if not track:
         blocked = any(event["node"] == name for event in forecast.trace.of("blocked"))
         track.append(_box("said not", 0, 0, span, "blocked: does not run" if blocked else "does not run"))

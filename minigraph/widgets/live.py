@@ -140,7 +140,7 @@ class Watched:
             if self.observer is not None:
                 self.observer(kind, event)
         finally:
-            if self.stop.is_set() and kind != "graph_end":
+            if self.stop.is_set():
                 raise KeyboardInterrupt
 
     # ---- in the thread of the notebook
