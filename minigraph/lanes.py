@@ -229,11 +229,12 @@ def packed(bars: Iterable[Bar]) -> list[list[Bar]]:
 def waves_of(trace: Trace) -> list[tuple[int, float, float]]:
     """The waves of a run as (number, start, end) in seconds, those of the graph itself; [] for a run without waves."""
     found: list[tuple[int, float, float]] = []
+    over = trace.seconds
     for event in trace.of("wave_start", "wave_end"):
         if "node" in event:
             continue
         if event["kind"] == "wave_start":
-            found.append((event["wave"], event["t"], trace.seconds))
+            found.append((event["wave"], event["t"], over))
         elif found and found[-1][0] == event["wave"]:
             found[-1] = (*found[-1][:2], event["t"])
     return found

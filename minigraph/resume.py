@@ -182,6 +182,8 @@ class Resumed(Run):
         """Makes the edits whose turn it is: a key then has the new value as if the run had begun with it."""
         while (number := self.script.next("edit")) is not None and not self.known:
             if number >= self.script.new:
+                if self.awaited():
+                    return  # an answer comes with it, and its gate has not asked yet
                 self.go_on()
             edit = self.script.play(number)["edit"]
             for key, value in edit.items():

@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 COURSE = ROOT / "notebooks"
 MOST_CELLS, MOST_WORDS, MOST_LINES, MEDIAN_LINES = 20, 900, 15, 4
-KEYS = re.compile(r"(API_KEY|_TOKEN|_SECRET)$")
+KEYS = re.compile(r"(API_KEY|_TOKEN|_SECRET|_MODEL|_BASE_URL)$")
 
 # Runs in the kernel before the first cell: no socket may leave the machine, whatever a cell tries.
 GUARD = """

@@ -26,7 +26,8 @@ GATHER = "minigraph.workflows.gather"
 HARMLESS = {
     "__future__", "base64", "collections", "contextlib", "contextvars", "copy", "dataclasses", "datetime", "difflib",
     "functools", "hashlib", "heapq", "html", "inspect", "io", "itertools", "json", "logging", "math", "numbers",
-    "operator", "os", "pathlib", "pickle", "queue", "re", "reprlib", "shutil", "sqlite3", "string", "sys", "sysconfig", "textwrap", "threading",
+    "operator", "os", "pathlib", "pickle", "queue", "re", "reprlib", "shutil", "sqlite3", "string",
+    "sys", "sysconfig", "textwrap", "threading",
     "time", "traceback", "types", "typing", "unicodedata", "warnings", "weakref", "xml.etree", "xml.sax", "zoneinfo",
     "concurrent.futures",
     "icalendar", "recurring_ical_events",  # the calendar

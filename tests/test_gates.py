@@ -375,6 +375,16 @@ def test_edits() -> None:
     assert resume_graph(graph(), whole[:2] + more) == state
 
 
+@SCHEDULES
+def test_an_edit_and_an_answer_together(schedule: str) -> None:
+    """The edit comes first: whoever follows the gate sees both."""
+    graph = (Graph("g").add_node("a", lambda s: {"x": 1}).add_node(human_node("ask", "{x}?", "ok"))
+             .add_node("b", lambda s: {"y": (s["x"], s["ok"])[0]}).add_edge("START", "a").add_edge("a", "ask")
+             .add_edge("ask", "b"))
+    state = resume_graph(graph, run_graph(graph, {}, schedule=schedule).journal, {"ask": "yes"}, edits={"x": 7})
+    assert (state.status, state["ok"], state["y"]) == ("done", "yes", 7)
+
+
 @pytest.mark.parametrize(("edits", "words"), [
     ({1: 2}, "keys of the blackboard are strings"), ({"errors": {}}, "the engine's"),
     ({"k": {1}}, "does not come back"), ([1], "must be a dict")])

@@ -1,7 +1,7 @@
 """Both SDKs against a small real model, by `make llm-test`: what is proved is the path, not the wisdom at its end.
 
-It is not a part of `make test`: it installs about 200 MB, and takes a minute or two, more on a busy machine. What was asked
-and answered is printed.
+It is not a part of `make test`: it installs about 200 MB, and takes a minute or two, more on a busy machine. What was
+asked and answered is printed.
 """
 
 from __future__ import annotations
