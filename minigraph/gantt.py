@@ -194,7 +194,7 @@ def _draw(ax: Axes, blocks: list[_Block]) -> None:
     ax.set_xlabel("\n".join(fitting(_legend(blocks), pen.room, LARGEST)), fontproperties=font(LARGEST))
     ax.tick_params(axis="x", labelsize=9)
     ax.tick_params(axis="y", length=0, pad=5)
-    ax.grid(axis="x", color="#D0D0D0", linewidth=0.6)
+    ax.grid(axis="x", color=RULE, linewidth=0.6)
     ax.set_axisbelow(True)
     for side in ("top", "left", "right"):
         ax.spines[side].set_visible(False)

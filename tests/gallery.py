@@ -294,8 +294,8 @@ def page(exhibits: list[Exhibit], folder: Path) -> tuple[str, list[Picture]]:
                      f"{len(graph.nodes)} node{'s'[:len(graph.nodes) > 1]}</h2>")
         for picture in pictures(exhibit, folder):
             shown.append(picture)
-            parts.append(f'<figure><figcaption>{escape(picture.title)}</figcaption>'
-                         f'<img src="{picture.file}" alt="{escape(picture.text)}"></figure>')
+            image = f'<img src="{picture.file}"{size(folder / picture.file)} alt="{escape(picture.text)}">'
+            parts.append(f"<figure><figcaption>{escape(picture.title)}</figcaption>{image}</figure>")
         for title, html, text in moments(exhibit):
             parts.append(f'<figure><figcaption>{escape(title)}</figcaption><div class="moment">{html}</div>'
                          f"<details><summary>in words</summary><pre>{escape(text)}</pre></details></figure>")
@@ -308,6 +308,11 @@ def page(exhibits: list[Exhibit], folder: Path) -> tuple[str, list[Picture]]:
     switches = "".join(f'<label><input type="checkbox" id="{name}"> {name}</label> ' for name in ("dark", "grey"))
     return (f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Gallery</title><style>{STYLE}</style>'
             f"</head><body><header>{switches}</header><main>{''.join(parts)}</main></body></html>"), shown
+
+
+def size(path: Path) -> str:
+    """How wide to show a PNG, which has two pixels to one; an SVG knows."""
+    return f' width="{int.from_bytes(path.read_bytes()[16:20], "big") // 2}"' if path.suffix == ".png" else ""
 
 
 def sheet(found: list[Picture], folder: Path) -> None:

@@ -32,6 +32,11 @@ def asks(*calls, text="", stop_reason="tool_use"):
     return Reply(text, tuple(made), stop_reason)
 
 
+def left_over():
+    """The threads of tools that are still there."""
+    return [thread for thread in threading.enumerate() if thread.name == "minigraph-tool"]
+
+
 # ---- the loop
 
 
@@ -213,7 +218,7 @@ def test_the_tools_of_one_turn_run_together(max_workers, results, tools):
 
 def test_they_run_together_in_real_time():
     """Each waits for the others; none of their threads is left."""
-    before, barrier = threading.active_count(), threading.Barrier(3, timeout=10)
+    barrier = threading.Barrier(3, timeout=10)
 
     def meet(name: str) -> str:
         barrier.wait()
@@ -225,7 +230,7 @@ def test_they_run_together_in_real_time():
         result = within(20, lambda: run_loop(model, [meet], "go", observer=trace))
     assert said(result) == ["a", "b", "c"]
     assert len(trace.of("tool")) == 3
-    assert threading.active_count() == before
+    assert left_over() == []
 
 
 def test_every_failure_of_a_turn_comes_back_in_its_place():
@@ -269,7 +274,7 @@ def test_an_interrupt_beside_other_tools_goes_through():
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signal can be sent to one thread here")
 def test_ctrl_c_while_tools_run_goes_through():
     """The interrupt reaches the thread that waits for them; they are waited for, those that wait are not begun."""
-    ended, before, both, main = [], threading.active_count(), threading.Barrier(2, timeout=10), threading.get_ident()
+    ended, both, main = [], threading.Barrier(2, timeout=10), threading.get_ident()
 
     def work(n: int):
         if both.wait() == 0:
@@ -284,7 +289,7 @@ def test_ctrl_c_while_tools_run_goes_through():
     finally:
         signal.signal(signal.SIGINT, usual)
     assert sorted(ended) == [0, 1]
-    assert threading.active_count() == before
+    assert left_over() == []
 
 
 def test_after_an_interrupt_no_other_tool_begins():

@@ -50,7 +50,8 @@ def test_lines_that_mean_something_can_be_seen(line: str) -> None:
 
 @pytest.mark.parametrize("one, other, ratio", [
     ("#000000", "#FFFFFF", 21.0), ("#FFFFFF", "#FFFFFF", 1.0), ("#777777", "#FFFFFF", 4.48),
-    ("#0000FF", "#FFFFFF", 8.59), ("#FF0000", "#FFFFFF", 4.0), ("#000080", "#C0C0C0", 8.80)])
+    ("#333333", "#FFFFFF", 12.63), ("#0000FF", "#FFFFFF", 8.59), ("#FF0000", "#FFFFFF", 4.0),
+    ("#000080", "#C0C0C0", 8.80)])
 def test_contrast_is_that_of_the_standard(one: str, other: str, ratio: float) -> None:
     """Known ratios, and the order of the two colours does not matter."""
     assert contrast(one, other) == pytest.approx(ratio, abs=0.01) == contrast(other, one)

@@ -4,7 +4,6 @@ import inspect
 import json
 import sys
 import threading
-import time
 import typing  # noqa: F401 (an annotation names it)
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Optional, TypedDict
@@ -12,7 +11,7 @@ from typing import Annotated, Any, Literal, Optional, TypedDict
 import pytest
 from helpers import within
 
-from minigraph.clock import now, sleep, virtual_time
+from minigraph.clock import RealClock, now, sleep, virtual_time
 from minigraph.models import ToolCall
 from minigraph.nodes import retry, timeout
 from minigraph.tools import Tool, ToolRegistry, faults, in_words, schema_of, together
@@ -176,7 +175,9 @@ def test_a_tool_describes_itself():
     (int | str, {"type": ["integer", "string"]}, [1, "1"], [None, 1.5]),
     (list[int] | None, {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]},
      [[1], None], [["1"], 1]),
-    (Literal["up", "down"], {"enum": ["up", "down"]}, ["up"], ["UP", 1]),
+    (Literal["up", "down"], {"enum": ["up", "down"]}, ["up"], ["UP", 1, ["up"]]),
+    (Literal[1], {"enum": [1]}, [1, 1.0], [True]),  # which is 1 to Python, and not to JSON
+    (Literal[True], {"enum": [True]}, [True], [1, False]),
     ("int", {"type": "integer"}, [1], ["1"]),
     (object, {}, [1, "1", None, [1]], []),
     (object | None, {}, [1, None], []),
@@ -365,6 +366,8 @@ def test_many_things_wrong_are_counted():
     def fn(ids: list[int]):
         return ""
 
+    assert " more" not in Tool("fn", fn).misfit({"ids": ["x"] * 5})
+    assert "; and 1 more; it takes" in Tool("fn", fn).misfit({"ids": ["x"] * 6})
     assert Tool("fn", fn).misfit({"ids": ["x"] * 1000}) == (
         "'ids[0]' must be integer, not 'x'; 'ids[1]' must be integer, not 'x'; 'ids[2]' must be integer, not 'x'; "
         "'ids[3]' must be integer, not 'x'; 'ids[4]' must be integer, not 'x'; and 995 more; "
@@ -410,6 +413,11 @@ def test_a_tool_that_no_model_could_call_is_refused(make, error, says):
 # ---- several calls at once
 
 
+def left_over():
+    """The threads of tools that are still there."""
+    return [thread for thread in threading.enumerate() if thread.name == "minigraph-tool"]
+
+
 def timed(seconds, ended):
     """What `together` does with calls that take so many seconds: (its place, when it ended) in the order heard."""
     def job(number, length):
@@ -439,15 +447,35 @@ def test_calls_run_together_in_virtual_time(seconds, workers, heard):
 
 def test_calls_run_together_in_real_time():
     """Three that wait for one another get through, and none of the threads is left."""
-    before, barrier, found = threading.active_count(), threading.Barrier(3, timeout=10), []
+    barrier, found = threading.Barrier(3, timeout=10), []
     within(20, lambda: together([barrier.wait] * 3, 3, found.append))
     assert sorted(found) == [0, 1, 2]
-    assert threading.active_count() == before
+    assert left_over() == []
+
+
+def test_no_thread_is_left_that_has_delivered_its_result(monkeypatch):
+    """It is waited for to the very end, however long it takes to leave."""
+    class Slow(type(RealClock().mailbox())):
+        def work(self, fn, *args):
+            super().work(fn, *args)
+            threading.Event().wait(0.1)
+
+    monkeypatch.setattr(RealClock, "mailbox", lambda self: Slow(self.speed))
+    together([lambda: 1, lambda: 2], 2, lambda result: None)
+    assert left_over() == []
+
+
+def test_one_after_another_needs_no_thread():
+    """Nor does a single call: they are made on the thread of the caller, in order."""
+    for jobs, max_workers in (([threading.get_ident], 16), ([threading.get_ident] * 3, 1)):
+        found = []
+        together(jobs, max_workers, found.append)
+        assert found == [threading.get_ident()] * len(jobs)
 
 
 def test_what_runs_is_waited_for():
     """ended() that raises stops the rest; what is under way comes to its end first, and no thread is left."""
-    seen, before = [], threading.active_count()
+    seen = []
 
     def ended(result):
         raise KeyError(result)
@@ -456,10 +484,7 @@ def test_what_runs_is_waited_for():
         jobs = [lambda: 0, lambda: sleep(5) or seen.append("long"), lambda: seen.append("never begun")]
         within(20, lambda: together(jobs, 2, ended))
     assert seen == ["long"]
-    deadline = time.monotonic() + 10
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threading.active_count() == before
+    assert left_over() == []
 
 
 def test_without_threads_calls_run_in_turn(monkeypatch):

@@ -117,7 +117,8 @@ class Lab:
         name = f"nb{self.opened}.ipynb"
         (self.folder / name).write_text(json.dumps(_notebook(cells)), encoding="utf-8")
         self.page.evaluate(f"""async ([path, theme]) => {{
-            const before = {PANEL}, kernel = before?.context?.sessionContext?.session?.kernel?.id;
+            const before = {PANEL}, left = before?.context?.sessionContext?.session?.kernel, kernel = left?.id;
+            if (left?.status === 'busy') await left.interrupt();  // a test that failed may have left a cell running
             before?.dispose();  // first, for of two notebooks with one kernel only the older one gets its widgets
             const panel = await jupyterapp.commands.execute(
                 'docmanager:open', kernel ? {{path, kernel: {{id: kernel}}}} : {{path}});

@@ -85,6 +85,8 @@ def test_predict(lab, picture, dark):
     book.run()
     menus, waves = book.outputs.locator("select"), book.outputs.locator(".mg-waves")
     check = book.page.get_by_role("button", name="Check", exact=True)
+    check.wait_for()
+    assert waves.count() == 0
     check.click()
     until(waves, "say something about 'slow_a', ")
     assert waves.locator(".wave").count() == 0
