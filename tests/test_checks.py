@@ -154,7 +154,7 @@ def test_a_solution_shows_itself_as_code(task: Any) -> None:
 @pytest.mark.parametrize(("name", "words"), [
     ("start-9", "no exercise 'start-9'; did you mean 'start-2'?"),
     ("sart-1", "no exercise 'sart-1'; did you mean 'start-1'?"),
-    ("7", "no exercise '7'; there are start-1, blackboard-1, waves-1, routers-1, cycles-1, errors-1, loops-1, models-1,"),
+    ("7", "no exercise '7'; there are start-1, blackboard-1, waves-1, routers-1, cycles-1, errors-1, loops-1,"),
     (None, "no exercise None; there are start-1,"),
 ])
 def test_an_exercise_that_there_is_not(name: Any, words: str) -> None:
