@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Union
 
 from .past import Visit, described
 from .shape import GraphError
-from .state import GraphState
+from .state import GraphState, short
 
 Record = dict[str, Any]
 Sink = Callable[[Record], Any]  # what `journal=` is
@@ -158,18 +158,13 @@ def unplain(values: Mapping[str, Any]) -> str | None:
     for key, value in values.items():
         try:
             back = json.loads(json.dumps(value, allow_nan=False))
-            lost = "" if bool(back == value) else f"{_short(value)} comes back as {_short(back)}"
+            lost = "" if bool(back == value) else f"{short(value, 60)} comes back as {short(back, 60)}"
         except Exception as error:
             lost = str(error)
         if lost:
             return (f"{key!r} does not come back from JSON as it was ({lost}); "
                     "return plain values: text, numbers, lists and dicts with string keys")
     return None
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"
 
 
 # ---- reading

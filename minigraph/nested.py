@@ -17,7 +17,7 @@ from typing import Any
 from .engine import run_inside
 from .models.base import look_up, name_of
 from .shape import END, START, Graph, Node
-from .state import GraphState
+from .state import GraphState, short
 
 
 class InnerFailure(RuntimeError):
@@ -131,11 +131,6 @@ def _which(items: list[Any], result: GraphState) -> str:
     if result.status != "failed":
         return why_not(result)
     failed = list(result.errors)
-    told = "; ".join(f"item {name} ({_short(items[int(name)])}): {result.errors[name]}" for name in failed[:3])
+    told = "; ".join(f"item {name} ({short(items[int(name)], 40)}): {result.errors[name]}" for name in failed[:3])
     more = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""
     return f"{len(failed)} of {len(items)} items failed: {told}{more}"
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:39] + "…"

@@ -79,7 +79,7 @@ class GraphState(dict):  # type: ignore[type-arg]
         loud = "".join(f"<p><b>✗ {escape(str(node))} failed:</b> {escape(str(text))}</p>"
                        for node, text in self.errors.items())
         rows = "".join(f"<tr><td style='text-align:left'><b>{escape(str(key))}</b></td>"
-                       f"<td style='text-align:left'>{escape(_short(value))}</td></tr>"
+                       f"<td style='text-align:left'>{escape(short(value))}</td></tr>"
                        for key, value in self.items() if key != "errors")
         asked = "".join(f"<p><b>? {escape(gate)} waits for an answer:</b> {escape(str(question))}</p>"
                         for gate, question in self.waiting.items())
@@ -231,7 +231,7 @@ def _as_dict(result: Any) -> dict[str, Any]:
                         "threads: call your async code with asyncio.run(...) inside one")
     if not isinstance(result, Mapping):
         raise TypeError(f"a node returns a dict of the keys it made, or None, and not {type(result).__name__}: "
-                        f"return {{'some_key': {_short(result)}}}")
+                        f"return {{'some_key': {short(result)}}}")
     return dict(result)
 
 
@@ -256,6 +256,7 @@ def untouched(given: GraphState, before: Mapping[str, Any]) -> None:
                             f"copy it, change the copy and return {{{key!r}: ...}}")
 
 
-def _short(value: Any, limit: int = 200) -> str:
+def short(value: Any, limit: int = 200) -> str:
+    """The value as it shows itself, cut to so many characters."""
     text = repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 from unicodedata import combining, east_asian_width
 
+from . import words
 from .words import shown
 
 WAITS = 3  # the exit code of a run that waits for a person
@@ -55,7 +56,7 @@ def say_where(path: str | None, otherwise: str = "") -> None:
 
 def listed(names: Sequence[str]) -> str:
     """'a, b and c', or 'nothing'."""
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part) if names else "nothing"
+    return words.listed(names) or "nothing"
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

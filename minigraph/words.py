@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Sequence
 
 
 def shown(text: str) -> str:
@@ -52,3 +53,8 @@ def duration(seconds: float) -> str:
     if seconds < 1:
         return f"{round(seconds * 1000)} ms"
     return f"{seconds:.3f} s" if seconds < 100 else f"{seconds:.0f} s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """'a', 'a and b', or 'a, b and c'; '' for none."""
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)

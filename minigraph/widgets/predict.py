@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from typing import Any, Union
 
@@ -20,6 +21,7 @@ from ..engine import Graph
 from ..palette import BAND, FAILED, FAINT, GREEN, INK, PAPER, RULE
 from ..shape import meant
 from ..trace import one_line
+from ..words import listed
 from .bars import FONT
 from .foretell import Choice, Forecast, checked_choices, foretell
 from .whatif import labelled
@@ -104,7 +106,7 @@ def _told(name: str, said: list[int], was: list[int], forecast: Forecast, graph:
 
 
 def _runs(waves: Sequence[int]) -> str:
-    return f"runs in wave{'s' * (len(waves) > 1)} {_listed(list(map(str, waves)))}" if waves else "does not run"
+    return f"runs in wave{'s' * (len(waves) > 1)} {listed(list(map(str, waves)))}" if waves else "does not run"
 
 
 def _waits_for(name: str, wave: int, forecast: Forecast, graph: Graph) -> str:
@@ -152,7 +154,6 @@ class Predict:
     def __init__(self, graph: Graph, choices: Mapping[str, Choice] | None) -> None:
         self.graph, self.choices = graph, checked_choices(graph, choices)
         self._forecast = foretell(graph, schedule="waves", choices=self.choices)
-        self._controls: Controls | None = None
 
     def __repr__(self) -> str:
         return self.text
@@ -163,7 +164,7 @@ class Predict:
         says = [f"the router on {name!r} says {choice!r}" if isinstance(choice, str) else
                 f"the router on {name!r} says {', then '.join(map(repr, choice))}"
                 for name, choice in self.choices.items()]
-        return f"Suppose {_listed(says)}." if says else ""
+        return f"Suppose {listed(says)}." if says else ""
 
     @property
     def text(self) -> str:
@@ -199,12 +200,10 @@ class Predict:
         shown = "".join(f'<div class="wave"><b>{title}</b>{"".join(chips)}</div>' for title, chips in columns if chips)
         return f'{STYLE}<div class="mg-waves"><div class="said">{escape(repr(judgement))}</div>{shown}</div>'
 
-    @property
+    @cached_property
     def controls(self) -> Controls:
         """The question as widgets, made when first asked for. ImportError without ipywidgets."""
-        if self._controls is None:
-            self._controls = Controls(self)
-        return self._controls
+        return Controls(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         if can_move():
@@ -238,7 +237,7 @@ def _chip(name: str, right: bool, guess: Guess) -> str:
     shown, said = escape(one_line(name)), _waves(guess)
     if right:
         return f'<div class="chip">✓ {shown}</div>'
-    you = _listed(list(map(str, said))) or NEVER
+    you = listed(list(map(str, said))) or NEVER
     return f'<div class="chip wrong">✗ {shown} <i>(you said {you})</i></div>'
 
 
@@ -305,11 +304,7 @@ def _question(quiz: Predict) -> str:
 
 
 def _names(names: Sequence[str]) -> str:
-    return _listed(list(map(repr, names)))
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+    return listed(list(map(repr, names)))
 
 
 def _count(number: int, what: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from html import escape
 from typing import Any
 
@@ -51,7 +51,6 @@ class WhatIf:
         if not 0 < self.most < math.inf or self.most < longest:
             raise ValueError(f"most={most!r}: the sliders end at a time above 0, and not below the {longest:g} s given")
         self.forecasts: dict[str, Forecast] = {}  # schedule -> its forecast
-        self._controls: Controls | None = None
         self._foretell()
 
     def __repr__(self) -> str:
@@ -92,12 +91,10 @@ class WhatIf:
         self.forecasts = {schedule: foretell(self.graph, self.latencies, schedule, choices=self.choices)
                           for schedule in SCHEDULES}
 
-    @property
+    @cached_property
     def controls(self) -> Controls:
         """Sliders, menus and the picture, made when first asked for. ImportError without ipywidgets."""
-        if self._controls is None:
-            self._controls = Controls(self)
-        return self._controls
+        return Controls(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         if not can_move():
